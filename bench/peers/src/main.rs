@@ -1,5 +1,6 @@
-//! `cargo xtask bench peers --json FILE`: crore beside Redis, beanstalkd, NATS, RabbitMQ and BullMQ, at the same work
-//! in the same run, alternated with crore. Missing packages are installed first: from Debian, as root, and from npm.
+//! `cargo xtask bench peers --json FILE`: compares crore with Redis, beanstalkd, NATS, RabbitMQ and BullMQ on the same
+//! work, alternating between crore and each of them. Missing packages are installed first: from Debian, as root, and
+//! from npm.
 //!
 //! Each row names its durability; crore syncs before it answers. `FILE` contains the figures, and a text file beside it
 //! a table, the machine, the date and the commit; `--help` lists the options.
@@ -37,7 +38,7 @@ use crore_testkit::{DebianPackage, install_missing};
 use peer::{PeerFault, QueuePeer};
 use scale::PeersScale;
 
-/// The allocator of the server, for its client too.
+/// The server's allocator, used in the client as well.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 

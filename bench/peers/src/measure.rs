@@ -1,4 +1,5 @@
-//! Every peer in every setting, alternated with crore; both sides of a ratio are measured within seconds.
+//! Measures every peer in every setting, alternating with crore; both sides of a ratio are measured within seconds of
+//! each other.
 
 use crate::crore::{self, CrorePeer};
 use crate::job::BYTES;
@@ -15,7 +16,7 @@ const TIMES_OTHERS: f64 = 1.0;
 /// The goal for processor time per job, client included, in microseconds.
 const CPU_MICROS: f64 = 10.0;
 
-/// The figures of alternated runs.
+/// The figures of alternating runs.
 #[derive(Debug, Default)]
 struct PeerFigures {
     rate: RunValues,
@@ -137,7 +138,8 @@ fn between(before: &PeerRun, after: &PeerRun) -> PeerRun {
     }
 }
 
-/// One job at a time. A peer that fails has no figure, and the others keep theirs; returns the failures.
+/// Measures pick-up latencies, one job at a time. A peer that fails has no figure, and the others keep theirs; returns
+/// the failures.
 fn pick_ups(
     sides: &mut [PeerSide],
     scale: PeersScale,

@@ -79,7 +79,7 @@ pub(crate) trait QueuePeer: Sync {
         drive::this_program(self.name(), setting, server.port(), plan)
     }
 
-    /// Runs one producer and one worker with all slots until the ledger is over. Returns the server's count of
+    /// Runs one producer and one worker with all slots until the run is over. Returns the server's count of
     /// remaining jobs.
     fn drive(
         &self,
@@ -89,7 +89,7 @@ pub(crate) trait QueuePeer: Sync {
     ) -> Result<u64, PeerFault>;
 }
 
-/// The measured peers, in this order, alternated with crore.
+/// The measured peers, in this order, alternating with crore.
 pub(crate) const ALL: [&dyn QueuePeer; 5] = [
     &redis::RedisPeer,
     &beanstalkd::BeanstalkdPeer,

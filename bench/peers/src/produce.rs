@@ -18,7 +18,7 @@ pub(crate) trait PeerProducer {
     fn answer(&mut self) -> Result<u64, PeerFault>;
 }
 
-/// Pushes until the ledger is over.
+/// Pushes until the run is over.
 pub(crate) fn produce(
     ledger: &PeerLedger,
     producer: &mut impl PeerProducer,
@@ -53,7 +53,7 @@ mod tests {
     use super::*;
     use crate::ledger::LedgerPlan;
 
-    /// A server that answers one batch at a time, with a worker that runs it then.
+    /// A server that answers one batch at a time, with a worker that then runs it.
     struct Fake<'a> {
         ledger: &'a PeerLedger,
         waiting: Vec<Range<u64>>,

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct PeersScale {
-    /// Alternated runs.
+    /// Number of alternating runs.
     pub(crate) runs: usize,
     /// How long a producer pushes in a run.
     pub(crate) span: Duration,

@@ -12,7 +12,8 @@ use http::header::{CONTENT_TYPE, RETRY_AFTER};
 
 use crate::status::status;
 
-/// An error response. It is encoded as JSON first; admission re-encodes it if the caller accepts another format.
+/// An error response. It is encoded as JSON first; the admission middleware re-encodes it if the caller
+/// accepts another format.
 #[derive(Debug, Clone)]
 pub struct Fault(Arc<(Code, Problem)>);
 

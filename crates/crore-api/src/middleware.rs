@@ -1,7 +1,7 @@
 //! Middleware from an async function of its state, the request and the rest of the stack.
 //!
 //! Like axum's `from_fn_with_state`, without its extra box and copies, which cost about 750 instructions per layer; a
-//! gRPC call passes three.
+//! gRPC call passes three layers.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -69,7 +69,7 @@ impl Next {
     /// Passes the request on.
     pub async fn run(self, request: Request) -> Response {
         let response = Route::clone(&self.0).call(request);
-        // A waiting request then keeps only its pending response in memory.
+        // Drop the route early: while the request waits, only its pending response stays in memory.
         drop(self);
         match response.await {
             Ok(response) => response,

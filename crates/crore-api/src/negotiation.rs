@@ -1,4 +1,4 @@
-//! Content negotiation: the encodings of requests and responses.
+//! Content negotiation: whether requests and responses are JSON or MessagePack.
 
 use axum::body::Body;
 use axum::extract::FromRequestParts;
@@ -19,7 +19,7 @@ const SUPPORTED: &str = "supported types are `application/json` and `application
 /// Media types of plain text, which metrics use.
 const TEXTS: [&str; 3] = ["text/plain", "text/*", "application/openmetrics-text"];
 
-/// The response encoding that a caller accepts. `format` is `None` if it accepts only an event stream or plain text.
+/// The response format that a caller accepts. `format` is `None` if it accepts only an event stream or plain text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Accept {
     format: Option<Format>,
@@ -30,7 +30,7 @@ pub struct Accept {
 }
 
 impl Accept {
-    /// Reads the `Accept` header; without a preference, the encoding of the request.
+    /// Reads the `Accept` header. Without a preference, the response has the format of the request.
     pub fn of(headers: &HeaderMap) -> Result<Self, Fault> {
         let default_format = || content_type(headers).ok().flatten().unwrap_or(Format::Json);
         let Some(accept) = headers.get(ACCEPT) else {
@@ -66,13 +66,13 @@ impl Accept {
         }
     }
 
-    /// The encoding of errors.
+    /// The format of errors.
     pub fn format_or_json(self) -> Format {
         self.format.unwrap_or(Format::Json)
     }
 }
 
-/// An error response in the encoding that the caller accepts, or else in JSON.
+/// An error response in the format that the caller accepts, or else in JSON.
 pub fn refuse(headers: &HeaderMap, fault: Fault) -> Response {
     let format = Accept::of(headers).map_or(Format::Json, Accept::format_or_json);
     in_format(format, fault.into_response())
@@ -83,7 +83,7 @@ fn thousandths(text: &str) -> u16 {
     text.parse::<f32>().map_or(1000, |weight| (weight.clamp(0.0, 1.0) * 1000.0) as u16)
 }
 
-/// Builder of responses in the negotiated encoding.
+/// Builder of responses in the negotiated format.
 #[derive(Debug, Clone, Copy)]
 pub struct Responder(pub Format);
 
@@ -128,7 +128,7 @@ impl<S: Sync> FromRequestParts<S> for Accept {
     }
 }
 
-/// The encoding of a request body; `None` without a `content-type` header.
+/// The format of a request body; `None` without a `content-type` header.
 pub fn content_type(headers: &HeaderMap) -> Result<Option<Format>, Fault> {
     // Compressed bodies are refused: they could expand beyond the size limit.
     let is_compressed = |value: &HeaderValue| !value.as_bytes().eq_ignore_ascii_case(b"identity");

@@ -1,4 +1,4 @@
-//! Alternated runs: the sides of a comparison take turns in short slices.
+//! Alternating runs: the sides of a comparison take turns in short slices.
 
 use std::mem;
 use std::thread;
@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use crate::driver::RunFigures;
 
-/// Slices of a run. The speed of a shared disk changes within seconds, so that compared sides have to alternate faster
-/// than that.
+/// Slices of a run. The speed of a shared disk changes within seconds, so compared sides have to alternate faster than
+/// that.
 pub const SLICES: u32 = 3;
 
 /// Lets background work of the previous side end before the next one starts.
@@ -15,7 +15,7 @@ pub fn settle() {
     thread::sleep(Duration::from_millis(50));
 }
 
-/// One run of each side, in alternated slices.
+/// One run of each side, in alternating slices.
 pub fn take_turns(
     sides: &mut [Box<dyn FnMut(Duration) -> RunFigures + '_>],
     span: Duration,

@@ -3,7 +3,7 @@
 //!
 //! - [`args`], [`report`]: command line, table and JSON.
 //! - [`machine`], [`work_dir`]: facts about the machine and the process; the directory of a run.
-//! - [`driver`], [`contender`], [`interleave`]: load on few threads, the systems that take it, and alternated runs.
+//! - [`driver`], [`contender`], [`interleave`]: load on few threads, the systems that take it, and alternating runs.
 //! - [`embedded`]: the embedded store under that load.
 //! - [`server`]: the built server and its bare baselines as child processes.
 //!

@@ -12,7 +12,7 @@ fn proc(file: &str) -> String {
 /// Processor time of this process so far, in seconds; its resolution is a hundredth.
 pub fn cpu_seconds() -> f64 {
     let stat = proc("self/stat");
-    // After the name, which may hold spaces, user and system time are the 12th and the 13th.
+    // After the process name, which may contain spaces, user and system time are the 12th and 13th fields.
     let fields = stat.rsplit(')').next().unwrap_or_default().split_whitespace();
     let ticks: u64 = fields.skip(11).take(2).map(|field| field.parse::<u64>().unwrap()).sum();
     ticks as f64 / 100.0

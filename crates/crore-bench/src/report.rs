@@ -43,7 +43,7 @@ pub struct ReportRow {
     goal: Goal,
 }
 
-/// The figures of alternated runs.
+/// The figures of alternating runs.
 #[derive(Debug, Default, Clone)]
 pub struct RunValues(pub Vec<f64>);
 

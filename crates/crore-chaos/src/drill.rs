@@ -1,4 +1,4 @@
-//! The drill: bugs planted in the doors, all to be found by chaos.
+//! The drill: checks that chaos finds each bug planted in the doors and the API.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -15,7 +15,7 @@ const ROUNDS_PER_RUN: u32 = 10;
 /// Rounds of each fault that a server with no bug enabled has to pass.
 const CLEAN_ROUNDS: u32 = 12;
 
-/// The bugs of `crore-doors`, and the fault that reveals each.
+/// The bugs planted in `crore-doors` and `crore-api`, and the fault that reveals each.
 const BUGS: [(&str, ChaosFault); 4] = [
     ("bug-31", ChaosFault::Stop),
     ("bug-32", ChaosFault::Kill),
@@ -24,7 +24,7 @@ const BUGS: [(&str, ChaosFault); 4] = [
 ];
 
 /// Builds a server with all planted bugs (the feature `bug-drill`), in a folder of its own. It shares compiled
-/// dependencies with the server without them.
+/// dependencies with the server without bugs.
 ///
 /// # Errors
 ///

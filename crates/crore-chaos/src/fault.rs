@@ -50,7 +50,7 @@ impl ChaosFault {
         ("clock", Self::Clock),
     ];
 
-    /// A new directory that allows this fault.
+    /// A new data directory on which this fault can be injected.
     pub(crate) fn data_dir(self) -> Result<DataDir, Error> {
         match self {
             Self::Kill | Self::Stop | Self::Drain | Self::Clock => DataDir::plain(),
@@ -91,8 +91,8 @@ impl FromStr for ChaosFault {
 }
 
 impl ChaosRun {
-    /// Injects the fault into a server under load, and ends it; its callers go on until they notice. The fault is
-    /// recorded after all of them have stopped, so that no answer follows it in the history.
+    /// Injects the fault into a server under load, and ends the server; callers go on until they notice. The end of the
+    /// server is recorded after all callers have stopped, so that no answer follows it in the history.
     pub(crate) async fn inject(&mut self, mut server: ServerProcess) -> Result<ServerExit, Error> {
         match self.fault {
             ChaosFault::Kill => {}
@@ -138,7 +138,7 @@ impl ChaosRun {
         Ok(())
     }
 
-    /// Fills the disk while no server runs.
+    /// For [`ChaosFault::Full`]: sometimes fills the disk while no server runs.
     fn fill_before_start(&mut self) -> Result<(), Error> {
         if self.fault == ChaosFault::Full && !self.is_full && self.rng.percent(50) {
             self.data_dir.fill()?;
@@ -156,14 +156,14 @@ impl ChaosRun {
         Ok(())
     }
 
-    /// Makes the clock jump.
+    /// Makes the clock jump by this many milliseconds.
     pub(crate) fn set_clock(&mut self, by: i64) -> Result<(), Error> {
         let Some(clock) = &mut self.clock else { return Ok(()) };
         self.context.recorder.fault(NODE, RecordedFault::ClockJump { by });
         clock.jump(by)
     }
 
-    /// Records how the server ended, once all callers have stopped, and repairs the machine.
+    /// Records how the server ended, once all callers have stopped, and prepares the disk for the next start.
     pub(crate) fn record_exit(&mut self, exit: &ServerExit) -> Result<(), Error> {
         match exit {
             ServerExit::Killed => self.context.recorder.fault(NODE, RecordedFault::Crash),

@@ -111,7 +111,7 @@ impl Job {
         self
     }
 
-    /// Sets an id of your own. A push that is repeated with the same id stores nothing.
+    /// Sets an id chosen by the caller. A push that is repeated with the same id stores nothing.
     pub fn client_id(mut self, id: impl Into<String>) -> Self {
         self.0.client_id = id.into();
         self

@@ -13,7 +13,7 @@
 //! # }
 //! ```
 //!
-//! Concurrent pushes are sent in one batch; each returns when its job is on the disk.
+//! Concurrent pushes are sent in batches; each returns when its job is durable.
 //!
 //! # Work
 //!

@@ -113,8 +113,8 @@ async fn read_responses(
     Ok(())
 }
 
-/// The pushes as a stream of batches: each has everything that is waiting. On drop, the receiver is returned for
-/// the next stream.
+/// The pushes as a stream of batches: each takes all waiting pushes, up to the maximum size. On drop, the receiver is
+/// returned for the next stream.
 struct PushBatches {
     first: Option<QueuedPush>,
     pushes: Option<mpsc::Receiver<QueuedPush>>,

@@ -1,4 +1,4 @@
-//! Names of queues, kinds and workers: 1 to 255 bytes of UTF-8 without control characters.
+//! Names of queues, kinds, workers, limits and other definitions: 1 to 255 bytes of UTF-8 without control characters.
 
 use std::borrow::Borrow;
 use std::fmt;

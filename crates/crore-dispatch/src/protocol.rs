@@ -23,7 +23,8 @@ pub trait Protocol: Debug + Send + Sync {
     fn outcome(&self, headers: &HeaderMap, body: &Bytes) -> Result<Outcome, String>;
 }
 
-/// A request that carries a job to a worker. The dispatcher adds the delivery and the signatures.
+/// A request that carries a job to a worker. The dispatcher adds the headers with the delivery number and the
+/// signatures.
 #[derive(Debug, Clone)]
 pub struct JobRequest {
     /// The path below the worker's URL.

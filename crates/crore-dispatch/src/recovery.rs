@@ -59,7 +59,8 @@ impl DispatcherState {
         Ok(if kinds.is_empty() { None } else { Some(Some(kinds)) })
     }
 
-    /// Finds the jobs of workers that registered before this process started.
+    /// Adds running jobs that the roster lacks to their workers: jobs delivered before this process started, or by
+    /// another server.
     async fn recover_held(&self) -> Result<(), crore::Error> {
         let queue = Some(self.queue()?);
         let mut after = None;
@@ -110,7 +111,7 @@ impl DispatcherState {
         Ok(())
     }
 
-    /// When a worker may be free, unless a change is signalled before.
+    /// When to look for a free worker again, unless a change is signalled before.
     pub(crate) fn free_at(&self) -> Instant {
         let (now, roster) = (Instant::now(), self.roster());
         let refresh = Duration::from(self.options.refresh_every);

@@ -65,7 +65,7 @@ mod tests {
         assert_eq!(Registration::from_text("a worker", "plain"), None);
     }
 
-    /// Registrations that an earlier version wrote are read.
+    /// Registrations written by earlier versions can still be read.
     #[test]
     fn the_stored_text_keeps_its_form() {
         let text =

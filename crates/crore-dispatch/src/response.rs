@@ -11,8 +11,9 @@ use http::{Response, StatusCode};
 
 use crate::protocol::Protocol;
 
-/// Pause of a busy worker that sends no `Retry-After`; also the shortest.
+/// Pause of a busy worker that sends no `Retry-After`; also the minimum pause.
 const BUSY_FOR: Duration = Duration::from_secs(1);
+/// Maximum pause of a busy worker.
 const BUSY_AT_MOST: Duration = Duration::from_secs(300);
 
 /// A worker's response to a job.
@@ -20,8 +21,8 @@ const BUSY_AT_MOST: Duration = Duration::from_secs(300);
 pub(crate) enum WorkerResponse {
     /// 202: the worker runs the job, and will report.
     Accepted,
-    /// The delivery is over: 200 with a report, or 200 or 204 without a body. Any other status, and a connection that
-    /// broke after the job was sent, is a failure of the job, because the job may be its cause.
+    /// The delivery is over: 200 with a report, or 200 or 204 without a body. A status that no variant lists, and a
+    /// connection that broke after the job was sent, count as a failed attempt, because the job may be the cause.
     Ended(Outcome),
     /// 404: the worker does not know jobs of this kind. Another worker may.
     UnknownKind,
@@ -81,7 +82,7 @@ pub(crate) mod tests {
     use crore_core::{Encoding, Job, Payload};
     use http::HeaderMap;
 
-    /// Reports are texts: `done`, or what went wrong.
+    /// The only valid report is the text `done`.
     #[derive(Debug)]
     pub(crate) struct Plain;
 

@@ -1,6 +1,6 @@
 //! The doors of crore: listeners that each speak one protocol, over one engine.
 //!
-//! A door only translates; behaviour that all doors share is in the crate `crore-api`. `http` is the native API under
+//! A door only translates; behavior that all doors share is in the crate `crore-api`. `http` is the native API under
 //! `/v1`; [`grpc`] is the same API for gRPC clients and connected workers. [`lightjq`], [`jobber`], [`jobworkerp`]
 //! and `lakh` speak the protocols of other queues. [`listen`] is the shared accept loop with its timeouts and limits,
 //! a guard refuses cross-site requests, and [`tls`] encrypts. Outbound calls are in the crate `crore-outbound`.

@@ -1,8 +1,8 @@
 //! Outbound calls to URLs given by callers: push workers and runners. Prevents server-side request forgery.
 //!
 //! A host name is resolved once, every resolved address is checked, and the connection goes to one of these
-//! addresses only, so DNS rebinding has no effect. Redirects are not followed, proxies of the environment are
-//! not used, and responses are limited in size and time.
+//! addresses only, so DNS rebinding has no effect. Redirects are not followed, proxy environment variables
+//! are ignored, and responses are limited in size and time.
 //!
 //! | address | called |
 //! |---|---|

@@ -1,4 +1,4 @@
-//! The protocol between server and child: frames of `length (u32) | tag (u8) | body`. The length covers tag
+//! The protocol between host and child: frames of `length (u32) | tag (u8) | body`. The length covers tag
 //! and body; all numbers are little-endian.
 //!
 //! Neither side trusts the other: each length is checked against a limit before anything is read or

@@ -38,7 +38,7 @@ impl RunState {
         Self { replies, is_cancelled: AtomicBool::new(false), runs: Mutex::default() }
     }
 
-    /// Sends a reply. An error means that the server is gone, and this process is about to exit.
+    /// Sends a reply. An error means that the parent process is gone, and this process is about to exit.
     pub(crate) fn send(&self, reply: &HostReply) {
         _ = lock(&self.replies).write_all(&reply.encode());
     }
@@ -67,7 +67,7 @@ impl RunState {
         }
     }
 
-    /// The context for the plugin; valid as long as the process.
+    /// The context for the plugin; valid for the life of the process.
     pub(crate) fn host_context(&'static self) -> HostContext {
         let host: *const Self = self;
         HostContext { host: host.cast_mut().cast(), is_cancelled, log }

@@ -48,7 +48,7 @@ impl CancelHandle {
 }
 
 impl Instance {
-    /// Creates an instance; none if the plugin fails to.
+    /// Creates an instance; `None` if the plugin cannot create one.
     pub(crate) fn create(functions: Functions, context: &HostContext) -> Option<Self> {
         // SAFETY: as the interface requires; the context outlives the call.
         let this = unsafe { (functions.create)(context) };

@@ -1,16 +1,16 @@
 //! The child process of a plugin, and its protocol.
 //!
-//! A plugin is foreign machine code and never runs inside the server. The server starts [`main`] in a child
-//! process, which loads the library and serves requests until its input ends. A crash costs only the job that
-//! was running.
+//! A plugin is foreign machine code and never runs inside the host that executes handlers (`crore serve` or
+//! `crore worker`). The host starts [`main`] in a child process, which loads the library and serves requests
+//! until its input ends. A crash costs only the job that was running.
 //!
 //! ```text
 //!            standard input: requests          one pipe
-//!   server ───────────────────────────►  child
+//!     host ───────────────────────────►  child
 //!          ◄───────────────────────────
 //!            standard output: replies          one socket, in both directions
 //!          ───────────────────────────►
-//!            cancels; closes when the server ends
+//!            cancels; closes when the host ends
 //! ```
 //!
 //! One thread reads requests and runs the plugin, another waits for cancels, so a call is one write and one

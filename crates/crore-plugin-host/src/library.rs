@@ -28,7 +28,7 @@ pub(crate) struct Functions {
 /// Why the library cannot be used as a plugin.
 pub(crate) fn load(path: &Path) -> Result<(String, Functions), String> {
     let shown = path.display();
-    // SAFETY: loading runs the library's initialisers. This process exists only to run the plugin.
+    // SAFETY: loading runs the library's initializers. This process exists only to run the plugin.
     let library = unsafe { Library::open(Some(path), RTLD_NOW | RTLD_LOCAL) };
     let library = library.map_err(|error| {
         let why = error.source().map_or_else(|| error.to_string(), ToString::to_string);

@@ -90,8 +90,8 @@ fn next(requests: &mut impl Read) -> io::Result<Option<HostRequest>> {
     frame.map(|frame| HostRequest::decode(frame).map_err(frame::invalid)).transpose()
 }
 
-/// Reads cancels. When the stream ends, the server is gone or has dropped this child: the process exits at
-/// once, whatever the plugin is doing.
+/// Reads cancels. When the stream ends, the parent process is gone or has dropped this child: the process
+/// exits at once, whatever the plugin is doing.
 fn read_cancels(mut cancels: UnixStream, shared: &RunState, handle: &OnceLock<CancelHandle>) {
     let mut run = [0; 8];
     while cancels.read_exact(&mut run).is_ok() {
@@ -109,7 +109,7 @@ fn read_cancels(mut cancels: UnixStream, shared: &RunState, handle: &OnceLock<Ca
     std::process::exit(1);
 }
 
-/// Limits further memory of this process, and disables core dumps.
+/// Limits the memory that this process may still allocate, and disables core dumps.
 fn limit_memory(memory: u64) -> io::Result<()> {
     setrlimit(Resource::Core, Rlimit { current: Some(0), maximum: Some(0) })?;
     if memory > 0 {

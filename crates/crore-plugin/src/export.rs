@@ -137,7 +137,7 @@ mod tests {
     use super::*;
     use crate::ErrorClass;
 
-    /// Echoes its argument word by word; some arguments trigger other behaviour.
+    /// Echoes its argument word by word; some arguments trigger other behavior.
     #[derive(Default)]
     struct Echo {
         runs: usize,

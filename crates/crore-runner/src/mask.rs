@@ -24,7 +24,7 @@ impl std::fmt::Debug for Masks {
 }
 
 impl Masks {
-    /// Resolves a secret and masks it from then on.
+    /// Resolves a secret. If it is a reference, its value is masked from then on.
     pub(crate) async fn look_up(&mut self, secret: &SecretRef) -> Result<String, RunFailure> {
         let value = secret.resolve_off_thread().await?;
         if secret.is_reference() {

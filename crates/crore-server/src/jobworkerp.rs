@@ -54,8 +54,8 @@ pub(crate) fn flags(variables: &[TranslatedVariable]) -> Flags {
 pub(crate) fn log_keys(variables: &[TranslatedVariable]) {
     for TranslatedVariable { line, is_warning, .. } in variables {
         match is_warning {
-            true => tracing::warn!("{line}"),
-            false => tracing::info!("{line}"),
+            true => tracing::warn!(variable = %line, "variable of jobworkerp"),
+            false => tracing::info!(variable = %line, "variable of jobworkerp"),
         }
     }
 }

@@ -105,7 +105,7 @@ fn default_state_dir(data: Option<&Path>) -> PathBuf {
     data.map_or_else(temporary, |data| data.join("hosts"))
 }
 
-/// Queues served by handlers, with the concurrency of each.
+/// Channels of a host: the queues that it serves, with the concurrency of each.
 pub(crate) type ChannelConcurrency = BTreeMap<Name, u32>;
 
 /// Creates a host that serves these channels with these runners.

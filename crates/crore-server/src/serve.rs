@@ -43,7 +43,7 @@ pub(crate) fn run(settings: &ServeArgs) -> anyhow::Result<ExitCode> {
     let engine = open(&config)?;
     let runtime = runtime()?;
     let served = runtime.block_on(serve(&engine, &config, banner::serve));
-    // A backup in progress is not awaited: an unfinished backup is recognised when it is opened.
+    // A backup in progress is not awaited: an unfinished backup is recognized when it is opened.
     runtime.shutdown_timeout(BACKGROUND_GRACE);
     served?;
     Ok(ExitCode::SUCCESS)
@@ -238,7 +238,7 @@ async fn check_listeners(
         let warnings =
             may.map_err(|refusal| CliError::new(FailureCode::Usage, refusal.to_string()))?;
         for warning in warnings {
-            tracing::warn!("{warning}");
+            tracing::warn!(risk = %warning, "risky listen address");
         }
     }
     Ok(())

@@ -15,7 +15,7 @@ use std::time::Duration;
 use crate::eventually::poll;
 use crate::{DebianPackage, Error};
 
-/// How long another mount namespace may keep a copy of a mount.
+/// Timeout for other mount namespaces to release their copies of a mount.
 const RELEASE_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// `$1` is the home directory of the mounts. The inner mount is unmounted first.

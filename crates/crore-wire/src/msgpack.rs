@@ -100,7 +100,7 @@ impl<'de> MsgpackReader<'de> {
         })
     }
 
-    /// Skips one value of any depth without validating its contents.
+    /// Skips one value. Its depth and the types of its map keys are not checked.
     fn skip(&mut self) -> Result<(), MsgpackError> {
         let mut values: u64 = 1;
         while let Some(left) = values.checked_sub(1) {

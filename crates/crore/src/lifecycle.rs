@@ -41,8 +41,8 @@ pub struct Lifecycle<'a> {
 }
 
 impl Lifecycle<'_> {
-    /// Stops accepting work: pushes fail with [`Error::Stopping`], waiting fetches return no jobs, and workers of
-    /// this program finish their current jobs and return. Reports, renewals and lookups continue until the engine
+    /// Stops accepting work: pushes fail with [`Error::Stopping`], waiting fetches return no jobs, and workers in
+    /// this process finish their current jobs and return. Reports, renewals and lookups continue until the engine
     /// is [stopped](crate::Engine::stop). This cannot be undone.
     pub fn quiesce(self) {
         self.inner.is_quiesced.store(true, Ordering::Release);

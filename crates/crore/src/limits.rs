@@ -24,7 +24,7 @@ pub(crate) struct LimitCache {
 #[derive(Debug, Default)]
 struct CachedLimits {
     all: Arc<Vec<(Name, Limit)>>,
-    /// Value of `changes` before these were read from the store.
+    /// Value of `changes` before the limits were read from the store.
     changes: u64,
 }
 
@@ -37,7 +37,7 @@ impl LimitCache {
         self.cached.read().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether no change was requested since these were read.
+    /// Whether no change was requested since the limits were read.
     fn is_current(&self) -> bool {
         self.cached().changes == self.changes.load(Ordering::Acquire)
     }
@@ -52,7 +52,7 @@ impl LimitCache {
         keys_for(limits, spec.queue.as_str(), spec.kind.as_str(), &spec.payload)
     }
 
-    /// Sets what was read from the store, unless a read that started later has set it already.
+    /// Caches limits that were read from the store, unless a read that started later has been cached already.
     fn set(&self, changes: u64, limits: Vec<(Name, Limit)>) {
         let mut cached = self.cached.write().unwrap_or_else(PoisonError::into_inner);
         if changes < cached.changes {
@@ -73,8 +73,8 @@ pub struct Limits<'a> {
 }
 
 impl Limits<'_> {
-    /// Creates or replaces a limit. It applies from the next claim on; jobs that are already waiting come under it
-    /// within moments.
+    /// Creates or replaces a limit. It applies from the next claim on; upkeep shortly applies it to jobs that are
+    /// already waiting.
     ///
     /// ```
     /// use crore::core::Name;

@@ -95,8 +95,8 @@ impl JobOutput for Vec<u8> {
 
 impl Engine {
     /// Runs the next job of a queue. If the closure returns `Ok`, the job is done; if it returns `Err` or panics,
-    /// the job is retried according to its retry policy. Returns `None` if no job is ready. A result that breaks a
-    /// rule makes the run fail, and is returned as an error.
+    /// the job is retried according to its retry policy. A panic is resumed after the report. Returns `None` if no
+    /// job is ready. A result that is malformed or exceeds the caps makes the run fail, with an error.
     ///
     /// A slow closure blocks neither other queues nor other jobs of this one.
     ///

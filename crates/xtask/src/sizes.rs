@@ -16,7 +16,7 @@ const LISTED_FUNCTION_LINES: usize = 60;
 /// Files that may be longer than [`MAX_LINES`], each with its reason: tables and generated code.
 const EXCEPTIONS: &[(&str, &str)] = &[];
 
-/// Lists long files and functions, and fails with files that are too long.
+/// Lists long files and functions, and fails if a file is too long.
 pub(crate) fn run() -> Result<(), String> {
     let sources = source::all(&command::root())?;
     let report = check(&sources, EXCEPTIONS);

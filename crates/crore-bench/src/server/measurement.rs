@@ -13,7 +13,7 @@ pub const PAYLOAD_BYTES: usize = 250;
 /// Amount of work.
 #[derive(Debug, Clone, Copy)]
 pub struct ServerBenchScale {
-    /// Alternated runs.
+    /// Number of alternating runs.
     pub runs: usize,
     /// Duration of a run, for each side.
     pub span: Duration,

@@ -1,4 +1,4 @@
-//! A stream from its welcome to its end, and the faults of its worker.
+//! Runs a stream from its welcome to its end, with random misbehavior of the worker.
 
 use std::time::Duration;
 
@@ -109,7 +109,7 @@ impl StreamWorker {
         self.close_fetches();
         self.close_records(&mut stream);
         if self.behavior == Behavior::Churning {
-            // Leases outlast the time for which the server reserves the jobs of a lost stream.
+            // After the grace period of a lost stream the server gives its jobs to others, before their leases end.
             self.held.iter().for_each(|held| self.record_left(*held));
         }
         if ending == StreamEnd::Abandoned {

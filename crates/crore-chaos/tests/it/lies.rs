@@ -1,4 +1,4 @@
-//! Servers that break a promise, and must be found.
+//! Chaos finds servers that break a promise.
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;

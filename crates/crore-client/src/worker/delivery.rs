@@ -67,7 +67,7 @@ impl Delivery {
         self.0.deadline
     }
 
-    /// Cancelled when the job is asked to stop, its lease is lost, or its run times out.
+    /// Token that is cancelled when the job is asked to stop, its lease is lost, or its run times out.
     pub fn cancel(&self) -> &CancellationToken {
         &self.0.cancel
     }
@@ -127,13 +127,13 @@ impl Outcome {
         Self::failure(error, None, RetryDirective::Never)
     }
 
-    /// The attempt failed, with details for programs, and whether and when to retry.
+    /// The attempt failed, with machine-readable detail and a retry directive.
     pub fn failure(error: impl Display, detail: Option<Payload>, again: RetryDirective) -> Self {
         let error = error.to_string().into();
         Self::new(machine::Outcome::Failed { error, detail, again })
     }
 
-    /// The job is to run again after this time, at no cost in attempts.
+    /// The job runs again after this time, without using an attempt.
     pub fn snooze(span: Duration) -> Self {
         let millis = u64::try_from(span.as_millis()).unwrap_or(u64::MAX);
         Self::new(machine::Outcome::Snooze(Span::from_millis(millis)))
@@ -144,7 +144,7 @@ impl Outcome {
         Self::new(machine::Outcome::Cancel)
     }
 
-    /// The job is handed back unfinished, at no cost in attempts.
+    /// The job is handed back unfinished, without using an attempt.
     pub fn interrupted() -> Self {
         Self::new(machine::Outcome::Interrupted)
     }
@@ -162,7 +162,7 @@ impl Outcome {
 
 /// Success value of a handler.
 pub trait IntoOutcome {
-    /// The outcome that it stands for.
+    /// Converts the value to the outcome to report.
     fn into_outcome(self) -> Outcome;
 }
 

@@ -100,7 +100,7 @@ impl ObservedStore {
         NormalResponse::Claimed(Claimed { jobs, now: claimed.now, next_at: None })
     }
 
-    /// An expired result may or may not be stored: it is never visible.
+    /// Normalizes a job. An expired result is removed: it is never visible, and a store may or may not keep it.
     pub(super) fn job(&mut self, mut job: Job, now: Time) -> Job {
         job.id = self.job_id(job.id);
         let Spec { group, parent, after, .. } = &*job.spec;
@@ -122,7 +122,7 @@ impl ObservedStore {
         job
     }
 
-    /// Sorted by id, where the contract defines no order.
+    /// Normalizes jobs for which the contract defines no order: sorts them by id.
     pub(super) fn unordered(&mut self, jobs: Vec<Job>, now: Time) -> Vec<Job> {
         let mut jobs: Vec<_> = jobs.into_iter().map(|job| self.job(job, now)).collect();
         jobs.sort_by_key(|job| job.id);
@@ -138,7 +138,8 @@ impl ObservedStore {
         Revision(self.revisions.entry((table, name.clone())).or_default().position(revision))
     }
 
-    /// The revision of a removed entry carries no information.
+    /// `response` is whether the entry was set (not removed), and the result. The revision of a removal carries no
+    /// information.
     pub(super) fn defined(
         &mut self,
         table: RegistryTable,
@@ -164,12 +165,13 @@ impl ObservedStore {
     }
 }
 
-/// A group's revision guards nothing, and a store may count several members as one change.
+/// Normalizes a group without its revision: no write is conditional on it, and a store may count several members as
+/// one change.
 pub(super) fn group(group: Option<Group>) -> NormalResponse {
     NormalResponse::Group(group.map(|group| Group { revision: Revision::default(), ..group }))
 }
 
-/// Expired buckets may or may not be stored.
+/// Normalizes statistics without expired buckets, which a store may or may not keep.
 pub(super) fn stats(mut buckets: Vec<(Time, u64)>, step: StatStep, now: Time) -> NormalResponse {
     let oldest = now.before(step.span().times(step.buckets() - 1));
     buckets.retain(|(at, _)| *at >= oldest);

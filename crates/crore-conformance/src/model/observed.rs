@@ -1,4 +1,4 @@
-//! Ids and jobs observed of one store, and the normalized ids used for comparison.
+//! Ids and jobs observed in one store, and the normalized ids used for comparison.
 
 use std::collections::BTreeMap;
 
@@ -46,7 +46,7 @@ impl<T: Ord + Copy> ObservedIds<T> {
     }
 }
 
-/// Everything observed of one store.
+/// Everything observed in one store.
 #[derive(Debug, Default)]
 pub(super) struct ObservedStore {
     pub(super) jobs: ObservedIds<JobId>,
@@ -75,7 +75,7 @@ impl ObservedStore {
         self.revisions.get(&(table, name.clone()))?.pick(back)
     }
 
-    /// The jobs of a batch with this many new groups, in this store's ids. Unresolvable references are
+    /// The jobs of a batch with this many new groups, with the ids of this store. Unresolvable references are
     /// dropped.
     pub(super) fn new_jobs(&self, plans: &[PlannedJob], groups: usize) -> Vec<NewJob> {
         let job = |(place, plan): (usize, &PlannedJob)| NewJob {

@@ -57,7 +57,7 @@ impl DiskError {
     }
 }
 
-/// Behaviour after the first failure.
+/// Behavior after the first failure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Recurrence {
     /// Later calls succeed.

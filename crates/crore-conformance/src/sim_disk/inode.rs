@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::random::Random;
 use crore_store::embedded::disk::bytes;
 
-/// A device writes a sector atomically, unless it tears it.
+/// A sector is written atomically, unless the simulation tears it.
 const SECTOR_BYTES: usize = 512;
 
 /// Clones are cheap: content is shared until one of them changes.
@@ -13,7 +13,7 @@ const SECTOR_BYTES: usize = 512;
 pub(super) struct Inode {
     /// Content that survives a power cut.
     pub(super) durable: Arc<Vec<u8>>,
-    /// Content that is read: all writes, synced or not.
+    /// Content that reads return: all writes, synced or not.
     pub(super) current: Arc<Vec<u8>>,
     /// Writes that the next sync makes durable, oldest first.
     pub(super) unsynced: Vec<UnsyncedWrite>,

@@ -30,7 +30,8 @@ const LINES: usize = 60;
 const WIDTH: usize = 260;
 
 impl SimFailure {
-    /// The class of the failure: the invariant that was violated first. A shrunk run violates the same one.
+    /// The class of the failure: the invariant that was violated first or, if the first violation names none, its
+    /// message without numbers. A shrunk run has the same class.
     pub fn class(&self) -> String {
         let first = self.violations.first().map(String::as_str).unwrap_or_default();
         let sort = first.split_once(':').map_or(first, |(sort, _)| sort);

@@ -16,17 +16,17 @@ pub const MAX_VALUE: usize = 256;
 ///
 /// | the field holds | value |
 /// |---|---|
-/// | a text | the text |
-/// | a text that begins with `#` | `#` and the text, so `##…` |
+/// | a string | the string |
+/// | a string that begins with `#` | `#` and the string, so `##…` |
 /// | a number | `#` and its digits: `#1` for `1`, `1.0` and `1e0`; `#2.5e-1` |
 /// | true, false | `#true`, `#false` |
-/// | a text over 256 bytes, or with control characters | `#h`, 32 hex digits, `:`, its beginning |
+/// | a string whose value exceeds 256 bytes, or with control characters | `#h`, 32 hex digits, `:`, its beginning |
 /// | nothing, null, an object, an array, NaN | none |
 ///
-/// Only plain texts begin without `#`, and the character after the `#` distinguishes the others, so the
-/// text `1` and the number 1 have different values. The hex digits are the 128-bit FNV-1a hash of the
-/// whole text. The hash is not cryptographic: a caller that chooses the payload can choose any bucket
-/// anyway, by writing its value.
+/// Only plain strings begin without `#`, and the character after the `#` distinguishes the others, so the
+/// string `1` and the number 1 have different values. The hex digits are the 128-bit FNV-1a hash of the
+/// whole string. The hash need not be cryptographic: a caller that controls the payload can select any
+/// bucket anyway.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct LimitKey {
     /// The limit's name.

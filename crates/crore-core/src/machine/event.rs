@@ -35,7 +35,7 @@ pub enum JobEvent {
     Retry,
     /// A caller deletes the job. Its group continues without it.
     Delete,
-    /// The retention of an ended job is over. If it never succeeded, its group never can.
+    /// The retention of an ended job is over. If the job did not succeed, its group can no longer succeed.
     Prune,
     /// A caller changes where or when the job runs.
     Edit(JobEdit),
@@ -209,7 +209,7 @@ pub enum Effect {
     Tally(GroupTally),
     /// Settles the dependencies of jobs that wait for this one.
     Settle(Settled),
-    /// Pushes follow-ups; the parent of the n-th is this job and n.
+    /// Pushes follow-ups; the n-th stores this job and n as its parent.
     Push(Vec<NewJob>),
 }
 
@@ -219,8 +219,8 @@ pub enum Effect {
 pub enum Settled {
     /// Succeeded: all dependents are released.
     Succeeded,
-    /// Failed, but may be retried: dependents on its end are released, others held.
+    /// Failed, but may be retried: jobs that need its end are released, jobs that need its success keep waiting.
     Failed,
-    /// Will never succeed: dependents on its end are released, others broken.
+    /// Will never succeed: jobs that need its end are released, jobs that need its success are broken.
     Gone,
 }

@@ -1,4 +1,4 @@
-//! Dispatchers of two protocols on one engine, with workers on real ports of loopback.
+//! Dispatchers of two protocols on one engine, with workers on real loopback ports.
 #![expect(clippy::expect_used, reason = "a test panics, and says why")]
 
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use crore_testkit::eventually_async;
 use crore_testkit::http_peer::{Peer, PeerReply, pause};
 use http::HeaderMap;
 
-/// A protocol that sends payloads as they are and keeps response bodies as results.
+/// A protocol that sends payloads unchanged and keeps response bodies as results.
 #[derive(Debug)]
 struct Plain(&'static str);
 
@@ -63,7 +63,7 @@ async fn push(engine: &Engine, queue: &str) -> JobId {
     engine.push(queue, "hello").kind("greet").await.expect("pushed")
 }
 
-/// Waits for the end of a job. A job that is done is removed, so it has no state afterwards.
+/// Waits until a job ends, and returns whether it is done: a done job is removed, so it has no state.
 async fn is_done(engine: &Engine, id: JobId) -> bool {
     let ended = engine.wait(id, Span::from_secs(20)).await.expect("known");
     ended.expect("it ends in time").state.is_none()
@@ -118,7 +118,7 @@ async fn a_worker_with_a_job_from_before_a_restart_is_given_no_more_than_it_take
     assert_eq!(job.live.state, State::Running);
 }
 
-/// Resolves a name to an address that may be called at first, and to a cloud's metadata service afterwards.
+/// Resolves a name to an allowed address first, and to the address of a cloud metadata service afterwards.
 #[derive(Debug, Default)]
 struct Rebinding(AtomicUsize);
 

@@ -68,7 +68,7 @@ pub(super) fn to_policy(retry: &Retry) -> RetryPolicy {
         Backoff::Linear { step } => (RetryType::Linear, millis(step), NONE.basis),
         Backoff::Constant { every } => (RetryType::Constant, millis(every), NONE.basis),
         Backoff::None => (RetryType::Constant, 0, NONE.basis),
-        // It starts at about half a minute and grows faster.
+        // An approximation: the polynomial back-off also starts at about 30 s, but grows more slowly.
         Backoff::Polynomial => (RetryType::Exponential, 30_000, NONE.basis),
     };
     let max_interval = retry.max_interval.map_or(0, millis);

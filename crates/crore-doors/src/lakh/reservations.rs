@@ -14,7 +14,7 @@ use crate::worker_session::LeaseTable;
 /// A job as its worker names it: name and id.
 pub(super) type JobKey = (Arc<str>, Arc<str>);
 
-/// Terms of a lease that is not renewed.
+/// Terms of a lease. Lakh workers do not renew their leases.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Reservation {
     key: JobKey,
@@ -38,12 +38,12 @@ impl Reservation {
         self.is_reserved
     }
 
-    /// Whether the job was given to the connection.
+    /// Whether the job was passed to the connection for sending.
     pub(super) const fn is_sent(&self) -> bool {
         self.is_sent
     }
 
-    /// Whether the lease has expired, and the job may be another worker's.
+    /// Whether the lease has expired; then another worker may have the job.
     pub(super) fn has_expired(&self, now: Instant) -> bool {
         self.until <= now
     }
@@ -54,7 +54,7 @@ pub(super) fn key(job: &Job) -> JobKey {
     (job.spec.queue.as_str().into(), id(job))
 }
 
-/// From this number of leases on, expired ones are removed.
+/// Number of leases at which expired ones are removed for the first time.
 const CLEANUP_FROM: usize = 64;
 
 /// Leases of a joined worker.
@@ -90,7 +90,7 @@ impl Reservations {
             self.remove_expired(now);
         }
         let (held, terms) = (held(job), Reservation::of(job, now));
-        // The former job of this name can no longer be reported.
+        // The previous job with this key can no longer be reported.
         if let Some(other) =
             self.names.insert(terms.key.clone(), held.id).filter(|id| *id != held.id)
         {
@@ -104,7 +104,7 @@ impl Reservations {
         }
     }
 
-    /// Removes expired leases: they were not reported, and other workers have the jobs.
+    /// Removes expired leases: their jobs were not reported, and other workers may have them.
     fn remove_expired(&mut self, now: Instant) {
         let expired = self.leases.iter().filter(|(_, terms)| terms.has_expired(now));
         let expired: Vec<_> = expired.map(|(held, terms)| (held, terms.key.clone())).collect();

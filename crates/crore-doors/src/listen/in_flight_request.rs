@@ -1,4 +1,5 @@
-//! The request in flight on a connection, independent of hyper's connection state.
+//! The request in flight on a connection. Its pending response can outlive hyper's connection state, which
+//! [`http1`](super::http1) drops while a response is slow.
 
 use std::convert::Infallible;
 use std::future::ready;
@@ -35,7 +36,7 @@ struct InFlightState {
     /// Number of requests so far.
     number: u64,
     response: Option<PendingResponse>,
-    /// The response to the next request, if that is a stand-in.
+    /// The response to the next request, if that is a stand-in for one whose hyper state was dropped.
     stand_in_response: Option<Response>,
     /// Whether hyper's connection state may be dropped once the body is read.
     is_detachable: bool,
@@ -69,7 +70,7 @@ impl InFlightRequest {
         self.lock().response.take()
     }
 
-    /// Sets the response to the next request.
+    /// Sets the response to the next request, which is a stand-in.
     pub(super) fn set_stand_in_response(&self, response: Response) {
         self.lock().stand_in_response = Some(response);
     }

@@ -12,7 +12,7 @@ use crore_plugin::abi::{
 };
 use crore_testkit::{DebianPackage, install_missing};
 
-/// Prints sizes and offsets of C structures and their Rust counterparts.
+/// Writes the sizes and offsets of Rust structures, under the names of their C counterparts.
 macro_rules! layout {
     ($text:ident; $($c:literal = $rust:ty { $($field:ident),+ })+) => {$(
         let _ = writeln!($text, "{} {}", $c, size_of::<$rust>());

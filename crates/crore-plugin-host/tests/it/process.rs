@@ -13,7 +13,7 @@ fn host(library: &str) -> Command {
     command
 }
 
-/// A child with its socket, and the other end of it.
+/// A child whose standard output is a socket, and the other end of that socket.
 fn child(library: &str) -> (Child, UnixStream) {
     let (ours, theirs) = UnixStream::pair().expect("a socket pair");
     let child = host(library)

@@ -1,5 +1,5 @@
-//! A push that needs several slots: it takes the locks and reads the states, then commits in its home, with
-//! the rest as messages.
+//! A push that needs several slots: it takes the locks and reads the states in all of them, then commits in one
+//! slot, its home. The home's outbox carries the writes to the other slots as messages.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -38,7 +38,7 @@ struct LockReservation {
 }
 
 impl LockReservation {
-    /// Adds the answer of a slot, and returns its time.
+    /// Adds the answer of a slot, and returns the time of the slot's clock.
     fn add(
         &mut self,
         shards: usize,
@@ -165,7 +165,7 @@ impl Redis {
         names.map(|(name, _)| name).collect()
     }
 
-    /// The query for each slot; the home is always included, for its time.
+    /// The query for each slot; the home is always included, because its clock sets the deadline.
     fn slot_queries(&self, input: PushInput<'_>) -> BTreeMap<SlotIndex, SlotQuery> {
         let mut queries: BTreeMap<SlotIndex, SlotQuery> = BTreeMap::new();
         // Groups live in shards. A tick, whose home is the registry, creates none.
@@ -194,7 +194,7 @@ impl Redis {
         queries
     }
 
-    /// Later jobs of the batch may refer to the holder of a lock, so its state is needed.
+    /// Loads the states of the jobs that hold taken locks: later jobs of the batch may refer to them.
     async fn load_duplicates(&self, facts: &mut SlotFacts) -> Result<(), Error> {
         let mut things: BTreeMap<SlotIndex, Vec<DependencyTarget>> = BTreeMap::new();
         for id in facts.taken.values().collect::<BTreeSet<_>>() {

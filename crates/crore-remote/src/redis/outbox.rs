@@ -30,7 +30,7 @@ impl Redis {
         self.deliver(dirty).await
     }
 
-    /// A slot that is unreachable does not block the others.
+    /// Delivers from these slots until their outboxes are empty. An unreachable slot does not block the others.
     async fn deliver(&self, mut dirty: BTreeSet<SlotIndex>) -> Result<(), Error> {
         let mut result = Ok(());
         while let Some(from) = dirty.pop_first() {
@@ -42,8 +42,8 @@ impl Redis {
         result
     }
 
-    /// Delivers a page of messages to each slot that has some here. Returns the slots to check next: this one
-    /// may have more, and the receivers may have new ones.
+    /// Delivers one page of messages to each receiver in the outbox of `from`. Returns the slots to check next:
+    /// `from` may have more messages, and the receivers may have new ones.
     async fn deliver_from(&self, from: SlotIndex) -> Result<Vec<SlotIndex>, Error> {
         let mut more = Vec::new();
         let (boxes, _) = self.run_one(from, map! { "op" => "outbox" }).await?;
@@ -58,7 +58,8 @@ impl Redis {
         Ok(more)
     }
 
-    /// Delivers messages, oldest first, and only then removes them from the outbox.
+    /// Delivers messages, oldest first, and only then removes them from the outbox. Returns whether the receiver
+    /// has messages to deliver itself.
     async fn transfer(
         &self,
         from: SlotIndex,

@@ -1,4 +1,4 @@
-//! The first process of a run, and the end of everything that it started.
+//! The leader: the first process of a run. Starts it, and stops it with all its descendants.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -19,7 +19,7 @@ use super::mark::RunMark;
 use super::pid_scan::{LeaderEntry, PidScan, pid_wrap_time};
 use super::tree::ProcessTree;
 
-/// Runs shorter than this have hardly started other processes.
+/// Runs shorter than this have rarely started other processes.
 const SHORT_RUN: Duration = Duration::from_millis(100);
 
 /// The first process of a run. Dropping it stops it and everything that it started.
@@ -27,7 +27,7 @@ const SHORT_RUN: Duration = Duration::from_millis(100);
 pub(super) struct Leader {
     process: Option<LeaderProcess>,
     grace: Duration,
-    /// Whether it was dropped before; then there is no grace period.
+    /// Whether it was dropped before; a second drop kills without a grace period.
     is_last: bool,
 }
 

@@ -41,13 +41,13 @@ impl RunMark {
         Self(u64::from(host()) << 32 | u64::from(run))
     }
 
-    /// Its form in the environment.
+    /// Its form in the environment variable.
     pub(super) fn text(self) -> String {
         format!("{}-{}", self.0 >> 32, self.0 & u64::from(u32::MAX))
     }
 
-    /// Sets the mark in the resource limits. Fails for a process that has become another user's, and in a
-    /// host whose own limit is smaller.
+    /// Sets the mark in the resource limits. Fails for a process that has changed its user, and in a host
+    /// whose own limit is smaller.
     pub(super) fn set(self, pid: Pid) -> bool {
         let limit = Rlimit { current: Some(self.0), maximum: Some(self.0) };
         prlimit(Some(pid), Resource::Rttime, limit).is_ok()

@@ -160,9 +160,8 @@ impl ExportLoop {
         let now = Instant::now();
         if self.warned_at.is_none_or(|warned_at| now - warned_at >= WARN_INTERVAL) {
             self.warned_at = Some(now);
-            tracing::warn!(
-                "cannot export traces: {error:#}; this warning is logged once per minute"
-            );
+            let error = format_args!("{error:#}");
+            tracing::warn!(%error, "cannot export traces; logged once per minute");
         }
     }
 }

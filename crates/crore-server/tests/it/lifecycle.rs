@@ -126,7 +126,7 @@ fn a_door_has_its_own_listener() {
     server.stop();
 }
 
-/// Runs the commands of the startup message in a shell, word by word.
+/// Runs the commands of the startup message in a shell, with `ID` and `DELIVERY` filled in.
 #[test]
 fn the_commands_of_the_startup_message_work() {
     if std::process::Command::new("curl").arg("--version").output().is_err() {

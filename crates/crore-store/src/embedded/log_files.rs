@@ -18,9 +18,9 @@ pub(crate) struct Segment {
     pub(crate) size: u64,
     /// End of the frames.
     pub(crate) end: u64,
-    /// Bytes of newest job records.
+    /// Bytes of job records that are not superseded.
     pub(crate) live: u64,
-    /// Number of side records, newest or not.
+    /// Number of side records, superseded or not.
     pub(crate) sides: u64,
     /// The newest commit in the file.
     pub(crate) last: u64,
@@ -45,8 +45,8 @@ impl Log {
     }
 
     /// Closes the pending commit, which is not empty, and begins the next one. Continues in the
-    /// next segment if the current one would hardly hold another frame of this size, and earlier on
-    /// a full disk, where no file can grow.
+    /// next segment if the current one has no space for another frame of this size; on a full disk,
+    /// where no file can grow, already if less than an eighth of it is left.
     pub(crate) fn close_commit(
         &mut self,
         (synced, at): (u64, Time),
@@ -95,8 +95,10 @@ impl Log {
         waits.then_some(self.pending.commit)
     }
 
-    /// Bytes that can be written into allocated space. Every file but the last is left when it has
-    /// no space for two more slices, so with less than a quarter of it empty.
+    /// Bytes that can be written into allocated space: the current segment, the next one and the
+    /// reserve. The log moves on to the next file when the current one has no space for two more
+    /// slices (an eighth of a segment each), so up to a quarter of every file but the last stays
+    /// empty.
     pub(crate) fn usable(&self, segment_bytes: u64) -> u64 {
         let next = self.next.as_ref().map(|segment| segment.size);
         let reserve = self.reserve.as_ref().map(|freed| freed.size);
@@ -105,12 +107,12 @@ impl Log {
         last + files.map(|room| room.saturating_sub(segment_bytes / 4)).sum::<u64>()
     }
 
-    /// Allocated bytes left in the last file.
+    /// Allocated bytes left in the current segment.
     pub(crate) fn bytes_left(&self) -> u64 {
         self.current_size().saturating_sub(self.pending.at + self.pending.len())
     }
 
-    /// Size of the last file.
+    /// Allocated size of the current segment.
     pub(crate) fn current_size(&self) -> u64 {
         self.segments.get(&self.pending.segment).map_or(0, |segment| segment.size)
     }

@@ -76,7 +76,7 @@ impl PendingCommit {
         buffer: Vec<u8>,
     ) -> InFlightCommit {
         let mut next = Self::new(self.commit + 1, self.segment, 0);
-        // Sized for a next frame of about the same length; a larger buffer is not kept.
+        // The next frame is expected to be about as long; a buffer of four times that size is not kept.
         let about = self.bytes.len() + self.bytes.len() / 4;
         if (about..4 * about).contains(&buffer.capacity()) {
             next.bytes = buffer;

@@ -129,7 +129,7 @@ impl NoteTable {
     }
 }
 
-/// Start of the bucket of an instant.
+/// Start of the bucket that contains `at`.
 fn bucket(step: StatStep, at: Time) -> Time {
     let span = step.span().as_millis() as i64;
     Time::from_millis(at.as_millis() / span * span)

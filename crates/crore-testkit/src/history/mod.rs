@@ -21,7 +21,7 @@
 //!   without an end counts as `info`. Treating `info` as `fail` or as `ok` would be wrong.
 //!
 //! **Payloads identify jobs.** A harness gives every pushed item a unique payload (the caller's name and a
-//! counter), because a job whose push ended in `info` is recognised only by the [`struct@PayloadHash`] of its
+//! counter), because a job whose push ended in `info` is recognized only by the [`struct@PayloadHash`] of its
 //! payload. The same holds for results.
 
 pub mod check;

@@ -52,7 +52,7 @@ pub enum NodeObservation {
         /// The report.
         message: String,
     },
-    /// It was closed in order, or closed itself.
+    /// It was shut down cleanly, or closed itself.
     Closed,
     /// Contents found by offline inspection. The last dump of a history is the ground truth.
     Dump(StoreDump),

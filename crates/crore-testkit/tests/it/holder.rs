@@ -1,5 +1,5 @@
-//! A separate process that holds servers and can be killed: this test binary, which a variable directs to run
-//! one test that starts servers, reports them and waits.
+//! A separate process that holds a server and can be killed. It is this test binary again, running one test; an
+//! environment variable selects the server, which the test starts and reports before it waits.
 
 use std::env;
 use std::fs;

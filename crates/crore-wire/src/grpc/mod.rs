@@ -48,7 +48,7 @@ pub mod jobworkerp {
     }
 }
 
-/// Descriptors of all files, served by reflection.
+/// Descriptors of all files under `proto`, served by gRPC reflection.
 pub const DESCRIPTORS: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/descriptors.bin"));
 
 use crore_core::{Invalid, Span, Time};

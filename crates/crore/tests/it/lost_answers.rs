@@ -1,5 +1,5 @@
-//! Lost answers: the caller went away, or the store returned an error, although the call took effect. Everyone
-//! affected still learns of it.
+//! Lost answers: the caller went away, or the store returned an error, although the call took effect. Waiting
+//! callers, timers and caches must still observe the change.
 
 use crore::actions::{JobAction, JobChanges};
 use crore::core::handler::BUILT_IN_ID;
@@ -181,7 +181,7 @@ fn dropped_upkeep_is_still_due() {
 #[test]
 fn a_handler_whose_answer_is_lost_reaches_waiting_fetches_at_once() {
     let host = || Fetch { handled: Some(Vec::new()), ..wait_for("q") };
-    // A built-in handler allocates no number, so it is set in one write.
+    // A built-in handler allocates no id, so it is set in one write.
     let handler = Handler { id: BUILT_IN_ID, ..handler() };
     for is_dropped in [true, false] {
         let (scene, sick) = FaultyStore::test_engine();

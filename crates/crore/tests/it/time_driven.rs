@@ -1,4 +1,4 @@
-//! Time-driven behaviour: schedules, promotion, limits over time, pruning, statistics.
+//! Time-driven behavior: schedules, promotion, limits over time, pruning, statistics.
 
 use std::sync::Arc;
 use std::time::Duration;

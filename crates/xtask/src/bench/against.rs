@@ -1,4 +1,4 @@
-//! `bench NAME --against REV`: the benchmark of an earlier commit and of this one, alternated on the same machine, to
+//! `bench NAME --against REV`: the benchmark of an earlier commit and of this one, alternating on the same machine, to
 //! show that a change costs no speed.
 
 use std::collections::BTreeMap;

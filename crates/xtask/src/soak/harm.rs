@@ -8,7 +8,8 @@ use super::{Soak, output_of, turn_file, xtask};
 pub(super) const FAULTS: [(&str, u64); 6] =
     [("kill", 1), ("full-kill", 5), ("power", 10), ("power-ext4", 10), ("full", 50), ("eio", 50)];
 
-/// Rounds of the first fault in one turn; the others are divided as above.
+/// Rounds of the first fault in one turn, which is one call of `cargo xtask harm`; those of the others are divided as
+/// above.
 const TURN_ROUNDS: u64 = 500;
 
 /// The wanted rounds of each fault.
@@ -40,7 +41,7 @@ fn next_rounds(soak: &Soak, fault: &str, divisor: u64) -> Option<u64> {
     (left > 0).then(|| left.min(TURN_ROUNDS.div_ceil(divisor)))
 }
 
-/// The name of a fault among the skipped ones.
+/// The key of a fault among the skipped parts.
 fn skipped_key(fault: &str) -> String {
     format!("{} {fault}", SoakPart::Harm.name())
 }

@@ -1,5 +1,5 @@
-//! Idle pick-up: a worker polls; the time from the push request until the worker has the job. Measured in turn with its
-//! bound: round trips to a bare server, and a sync of a small append.
+//! Pick-up latency of an idle server: the time from a push request until a worker that long-polls has the job. Measured
+//! in turn with its bound: round trips to a bare server, and a sync of a small append.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -13,7 +13,7 @@ use crore_bench::server::fsync::FsyncProbe;
 use crore_bench::server::measurement::ServerBench;
 use crore_bench::server::pickup::PickupTimes;
 
-/// Allowed in addition, in microseconds.
+/// Constant part of the bound, in microseconds.
 const MORE: f64 = 1000.0;
 
 /// Long enough for a poll to arrive and for all threads to sleep.

@@ -1,6 +1,6 @@
-//! An embedded database at the same work, with the same durability: one writer thread commits all waiting requests in
-//! one transaction, pushes and finishes are answered after it, and claims are recorded by the next one. The order of
-//! jobs is kept in memory, as in the store; a claim reads the job from the database.
+//! An embedded database that does the same work as the store with the same durability. One writer thread commits all
+//! waiting requests in one transaction; pushes and finishes wait for their commit, claims do not. The order of jobs is
+//! kept in memory, as in the store; a claim reads the job from the database.
 
 use std::collections::VecDeque;
 use std::path::Path;

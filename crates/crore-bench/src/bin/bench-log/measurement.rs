@@ -15,7 +15,7 @@ use crore_bench::work_dir::WorkDir;
 /// Amount of work.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct LogBenchScale {
-    /// Alternated runs.
+    /// Number of alternating runs.
     pub(crate) runs: usize,
     /// Duration of a timed run.
     pub(crate) span: Duration,

@@ -36,7 +36,7 @@ pub(crate) fn promote_row(name: &'static str, scale: StoreBenchScale) -> ReportR
     cost_row(name, (scale.runs, scale.of(PROMOTED)), &many, &|| promotions(0, scale))
 }
 
-/// Alternated runs of a subject and its baseline, in nanoseconds per job.
+/// Alternating runs of a subject and its baseline, in nanoseconds per job.
 fn cost_row(
     name: &'static str,
     (runs, jobs): (usize, usize),

@@ -23,7 +23,7 @@ const INDEX_BYTES: f64 = 40.0;
 /// Amount of work.
 #[derive(Debug, Clone, Copy)]
 struct StoreBenchScale {
-    /// Alternated runs.
+    /// Number of alternating runs.
     runs: usize,
     /// Divides every number of jobs.
     part: usize,

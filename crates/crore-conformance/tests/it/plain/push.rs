@@ -132,7 +132,7 @@ fn to_stored(
     Ok(Dependency { on, needs: after.needs })
 }
 
-/// A resolved group id. Zero is never used: a group that is not in the batch does not exist.
+/// A resolved group id. An index outside the batch resolves to 0, which is never the id of a group.
 fn to_stored_group(group: GroupRef, groups: &[GroupId]) -> GroupId {
     match group {
         GroupRef::Id(id) => id,

@@ -109,7 +109,7 @@ fn values_that_only_messagepack_has_equal_nothing() {
         &[0xcb, 0x7f, 0xf8, 0, 0, 0, 0, 0, 0], // NaN
         &[0xc4, 1, b'x'],                      // binary
         &[0xd4, 5, b'x'],                      // an extension type
-        &[0xa1, 0xff],                         // a string that is not Unicode
+        &[0xa1, 0xff],                         // a string that is not UTF-8
     ];
     for value in values {
         let bytes = [&[0x81, 0xa1, b'a'], value].concat();

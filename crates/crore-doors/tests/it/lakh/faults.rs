@@ -108,7 +108,7 @@ async fn what_a_worker_has_not_read_is_not_done_and_is_given_to_another() {
         ..job(&n.to_string(), "mail")
     };
     send(&server, (0..JOBS).map(large).collect()).await;
-    // It holds what its connection buffers, and reads none of it.
+    // The first worker holds the jobs that its connection buffers, and reads none of them.
     let lazy = Worker::join(&server, "mail").await;
     becomes(&server, "0", |job| job.live.state == State::Done).await;
     let mut second = Worker::join(&server, "mail").await;

@@ -25,13 +25,14 @@ fi
 exec docker-registry serve config.yml
 "#;
 
-/// The user of a registry: its htpasswd entry, name and password. The login with this password contains both
-/// characters in which standard and URL-safe base64 differ.
+/// The user of a registry: htpasswd entry, name and password. In base64, the login with this password contains both
+/// characters in which the standard and the URL-safe alphabet differ.
 const HTPASSWD: &str = "team:$2y$04$m26Fn3wPT8TlyseAt9eNuuf8yGZLBcuci6i4I4.AZF2KmgXzlF4SO";
 const USER: &str = "team";
 const PASSWORD: &str = "hush~~~???>>>ÿ";
 
-/// A registry on loopback, which the engine may use without TLS, for these users.
+/// Starts a registry on loopback, which the engine may use without TLS. `known` is the htpasswd entry of its user; if
+/// it is empty, the registry needs no login.
 fn registry(known: &str) -> Option<SupervisedServer> {
     install(&[REGISTRY]);
     or_skip(REGISTRY.require())?;
@@ -53,7 +54,7 @@ fn publish(engine: &Engine, image: &str, word: &str) {
     publish_as(engine, image, word, &[]);
 }
 
-/// The same with more options of the client.
+/// Like [`publish`], with additional options for the docker client.
 fn publish_as(engine: &Engine, image: &str, word: &str, who: &[&str]) {
     make(engine, image, word);
     engine.docker.command(&[who, &["push", "--quiet", image]].concat()).expect("pushed");

@@ -49,7 +49,7 @@ impl PluginBuilder {
         built
     }
 
-    /// Compiles `odd.c`, whose behaviour depends on its argument.
+    /// Compiles `odd.c`, whose behavior depends on its argument.
     pub(super) fn odd(flags: &[&str]) -> Self {
         let workshop = Self::new();
         let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/plugin/odd.c");

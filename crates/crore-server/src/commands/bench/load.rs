@@ -141,7 +141,8 @@ impl BenchWorker {
         format!("{}-{}", self.load.name, self.index)
     }
 
-    /// Records deliveries with these texts; `None` marks a job that this run did not push.
+    /// Records deliveries of jobs with these payloads, and appends the jobs to `to`. `None` marks a job that this run
+    /// did not push.
     pub(super) fn delivered<'a>(
         &mut self,
         texts: impl IntoIterator<Item = Option<&'a [u8]>>,

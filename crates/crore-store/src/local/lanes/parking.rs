@@ -15,9 +15,9 @@ impl Lanes {
         }
     }
 
-    /// Opens the best parked lane of every partition at a bucket whose concurrency has a permit.
-    /// If its rate has none yet, the next claim finds out and saves the new `tat`, which caps a
-    /// debt from a slower rate.
+    /// Opens the best parked lane of every partition at a bucket, unless its concurrency is
+    /// exhausted. The lane is opened even if the rate is exhausted: the next claim then stores the
+    /// TAT, capped for the current rate, in case it was set under a slower one.
     fn reopen(&mut self, bucket: u32, now: Time) {
         let blocked = self.permits.blocked(bucket, now);
         if blocked == Some(PermitRefusal::Concurrency) {
@@ -130,9 +130,8 @@ impl Lanes {
         }
     }
 
-    /// A lane with limits has a worse head than before, because the old one was claimed or removed:
-    /// reopens the best lane parked at each of its buckets, which may be better now. The next claim
-    /// finds out whether there is a permit.
+    /// Reopens the best lane parked at each bucket of a lane whose head was claimed or removed: the
+    /// parked lane may come first now. The next claim checks whether there is a permit.
     pub(super) fn open_best_parked(&mut self, lane: u32) {
         let row = self.lanes.at(lane);
         let (partition, Some(buckets)) = (row.partition, row.buckets()) else { return };

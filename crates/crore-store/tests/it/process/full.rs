@@ -56,8 +56,8 @@ fn expect_full(error: Error) -> Result<(), BrokenPromise> {
     }
 }
 
-/// Pushes until the disk fails: nothing is acknowledged afterwards, and on a working disk every
-/// acknowledged push is there.
+/// Pushes until the disk fails: nothing is acknowledged afterwards, and once the disk works again,
+/// the store has every acknowledged push.
 pub(crate) fn push_until_disk_fails(mounts: &Mounts) -> Result<EventTally, BrokenPromise> {
     let dir = mounts.inner().join("store");
     let mut desk = FilledStore::open(&dir, 1 << 20, DraftKind::Member)?;
@@ -86,7 +86,7 @@ pub(crate) fn push_until_disk_fails(mounts: &Mounts) -> Result<EventTally, Broke
     Ok(desk.ledger.tally)
 }
 
-/// A store used by one thread, and the ledger of its answers.
+/// A store used by one thread, and the ledger of its responses.
 struct FilledStore<'a> {
     dir: &'a Path,
     options: Options,
@@ -167,7 +167,7 @@ impl<'a> FilledStore<'a> {
         Ok(claimed.jobs)
     }
 
-    /// Ends a job, after which it is removed.
+    /// Applies an event that ends or deletes a job, and records it.
     fn end(&mut self, job: &Job, event: &JobEvent) -> Result<(), OperationFailed> {
         let tag = Tag::of(job).ok_or_else(|| "a job has lost its tag".to_owned())?;
         let change = decide(job, event, 0).map_err(|why| format!("{tag:?}: {why:?}"))?;

@@ -81,7 +81,7 @@ fn concurrency(
 }
 
 /// Whether a delivery certainly held its job when the last of `others` was made. Its response may arrive so late that
-/// its lease had ended by then; the times in the responses, which never go back, tell.
+/// its lease had ended by then; the store's times in the responses, which never decrease, decide.
 fn is_held_together(
     facts: &HistoryFacts<'_>,
     job: &JobFacts<'_>,
@@ -139,9 +139,9 @@ fn only_rate(
     }
 }
 
-/// With the deliveries ordered by response, the window from the i-th to the j-th begins no sooner than any
-/// fetch from the i-th on. All windows hold exactly if for each j the smallest `i·interval - start(i)` is not
-/// below `(j + 1 - burst)·interval - end(j)`.
+/// Checks every time window of deliveries under one rate. With the deliveries ordered by response, the window from
+/// the i-th to the j-th starts with the earliest fetch from the i-th on. No window exceeds the rate if and only if for
+/// each j the smallest `i·interval - start(i)` with i ≤ j is not below `(j + 1 - burst)·interval - end(j)`.
 fn check_rate_windows(
     facts: &HistoryFacts<'_>,
     key: &LimitKey,

@@ -3,8 +3,8 @@
 //! payload of such an item.
 //!
 //! **I3, a refused push has no effect.** No job carries the payload of an item whose push failed, or that was
-//! answered as broken or as a duplicate. Follow-ups of a report that did not count are I18, jobs of a tick
-//! that did not count are I11.
+//! answered as broken or as a duplicate. Follow-ups of a report that did not count violate I18, jobs of
+//! a tick that did not count violate I11.
 
 use crore_core::JobId;
 

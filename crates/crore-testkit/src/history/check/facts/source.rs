@@ -45,7 +45,7 @@ pub(crate) struct PushSource<'h> {
     pub(crate) begun: HistoryMoment,
     /// When the call was answered, if it was.
     pub(crate) answered: Option<HistoryMoment>,
-    /// The job that it became, as acknowledged or as recognised by its payload.
+    /// The job that it became, as acknowledged or as recognized by its payload.
     pub(crate) id: Option<JobId>,
 }
 
