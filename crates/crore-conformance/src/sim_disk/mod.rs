@@ -31,7 +31,7 @@ pub struct SimDisk {
 
 impl SimDisk {
     /// An empty disk. The seed determines the order of lists, how much of a failed write was written, and
-    /// what a failed sync left.
+    /// which unsynced writes survive a failed sync.
     pub fn new(seed: u64) -> Self {
         Self::from_image(BTreeMap::new(), seed)
     }

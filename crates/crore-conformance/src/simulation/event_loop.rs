@@ -21,7 +21,7 @@ use crate::sim_disk::SimDisk;
 
 /// After this many turns without a commit and without a wake-up, nothing will make progress.
 const IDLE_TURNS: u32 = 10;
-/// A day of ticks, each of which pushes a job that is fetched and reported, takes a few thousand turns.
+/// A day of ticks takes a few thousand turns, if each tick pushes a job that is fetched and reported.
 const MAX_TURNS: u32 = 1_000_000;
 
 pub(super) type CallerTask = Pin<Box<dyn Future<Output = ()>>>;

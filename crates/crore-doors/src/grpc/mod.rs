@@ -46,7 +46,7 @@ section! {
     }
 }
 
-/// What a call requires of its caller.
+/// Access that a call requires.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum RequiredAccess {
     /// No token.

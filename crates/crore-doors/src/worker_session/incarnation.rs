@@ -15,7 +15,7 @@ use super::lease_table::LeaseTable;
 use super::lock;
 use super::presence::Presence;
 
-/// A change to one of its deliveries of which a worker must be notified.
+/// A change to a delivery; its worker must be notified.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum DeliveryNotice {
     /// The job is asked to stop.

@@ -1,5 +1,5 @@
-//! The engine on an embedded store whose disk fails or loses power, step by step: which calls get an error, and
-//! what a restart finds.
+//! The engine on an embedded store whose disk fails or loses power, step by step: which calls return an
+//! error, and the state after a restart.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

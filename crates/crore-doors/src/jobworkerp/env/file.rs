@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 pub struct EnvFileError {
     /// Line number, from 1.
     pub line: usize,
-    /// What is wrong with the line.
+    /// Reason why the line is invalid.
     pub why: &'static str,
 }
 

@@ -43,7 +43,7 @@ type LookUp<'a> = &'a dyn Fn(&str) -> Option<&'a str>;
 /// Keys and their values; `Err`: why the value is invalid.
 type ReadKeys = Result<Vec<(String, String)>, String>;
 
-/// What a variable means.
+/// Translation of a variable.
 enum VariableMeaning {
     /// Sets this key to the same value.
     Key(&'static str),
