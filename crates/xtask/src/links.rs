@@ -165,6 +165,8 @@ mod tests {
     fn a_page_that_nothing_leads_to_is_reported() {
         let faults = unreachable_pages(["docs/README.md", "docs/lost.md", "README.md"].into_iter());
         assert_eq!(faults, ["docs/lost.md: not within two clicks of docs/README.md"]);
+        let second_click = unreachable_pages(["docs/guide/runners/command.md"].into_iter());
+        assert_eq!(second_click, [""; 0]);
     }
 
     #[test]

@@ -76,6 +76,7 @@ mod tests {
             source("crates/a/src/lib.rs", "struct Twice;\npub enum Error {}"),
             source("crates/b/src/lib.rs", "pub struct Twice;\npub enum Error {}\nstruct Once;"),
             source("crates/b/src/tests.rs", "struct Once;"),
+            source("crates/crore-wire/src/api/job.rs", "pub struct Once;"),
         ];
         let faults = duplicates(&sources);
         assert_eq!(

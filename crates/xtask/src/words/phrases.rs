@@ -90,6 +90,7 @@ mod tests {
     #[test]
     fn a_phrase_inside_other_words_is_not_found() {
         assert_eq!(found("// to no available worker"), [""; 0]);
+        assert_eq!(found("// onto no avail"), [""; 0]);
     }
 
     #[test]

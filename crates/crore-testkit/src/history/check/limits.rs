@@ -11,6 +11,7 @@
 
 use std::collections::BTreeMap;
 
+use crore_core::Time;
 use crore_core::limit::LimitKey;
 
 use super::facts::definitions::DefinitionTable;
@@ -93,11 +94,11 @@ fn is_held_together(
     }
     let Some(lease) = grant.granted.lease else { return true };
     let timeout = facts.sources.of(job.id).and_then(|source| source.item.timeout);
-    let end = grant.now.map(|now| now.after(timeout.map_or(lease, |timeout| lease.min(timeout))));
-    let is_earlier = |(_, other): &HeldGrant<'_, '_>| Some(other.now? < end?);
-    match others.iter().map(is_earlier).collect::<Option<Vec<bool>>>() {
-        Some(earlier) if end.is_some() => earlier.into_iter().all(|is_earlier| is_earlier),
-        _ => is_live(facts, job, grant, grant.ended),
+    let held_for = timeout.map_or(lease, |timeout| lease.min(timeout));
+    let times: Option<Vec<Time>> = others.iter().map(|(_, other)| other.now).collect();
+    match grant.now.zip(times) {
+        Some((now, times)) => times.into_iter().all(|time| time < now.after(held_for)),
+        None => is_live(facts, job, grant, grant.ended),
     }
 }
 

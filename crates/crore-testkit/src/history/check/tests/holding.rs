@@ -309,11 +309,11 @@ fn i15_also_within_one_fetch_and_after_a_crash() {
     history.assert_violates(15);
 }
 
-/// Job 1 is claimed at 1 s, but the response arrives after the claim of job 2 at `second_ms`.
-fn late_response(second_ms: i64) -> HistoryBuilder {
+/// The first job is claimed at 1 s, but the response arrives after the claim of job 2 at `second_ms`.
+fn late_response(job: RecordedItem, second_ms: i64) -> HistoryBuilder {
     let mut history = HistoryBuilder::new();
     history.define("l", concurrency(1));
-    history.push(limited(1));
+    history.push(job);
     history.push(limited(2));
     let first = history.begin_fetch();
     history.advance(LEASE);
@@ -326,12 +326,35 @@ fn late_response(second_ms: i64) -> HistoryBuilder {
 #[test]
 fn a_delivery_whose_lease_ended_before_its_response_holds_no_permit() {
     let after_its_lease = 1000 + i64::try_from(LEASE.as_millis()).expect("small");
-    late_response(after_its_lease).assert_clean();
+    late_response(limited(1), after_its_lease).assert_clean();
+}
+
+#[test]
+fn a_delivery_that_timed_out_before_its_response_holds_no_permit() {
+    let job = || RecordedItem { timeout: Some(SECOND), ..limited(1) };
+    late_response(job(), 2000).assert_clean();
+    late_response(job(), 1999).assert_violates(15);
+}
+
+#[test]
+fn a_delivery_whose_job_was_finished_before_its_response_holds_no_permit() {
+    let mut history = HistoryBuilder::new();
+    history.define("l", concurrency(1));
+    history.push(RecordedItem { reports: ReportFencing::Any, ..limited(1) });
+    history.push(limited(2));
+    history.fetch(vec![grant(1, 1, 1)]);
+    history.advance(LEASE);
+    let late = history.begin_fetch();
+    history.report(1, 1, DONE);
+    let next = history.begin_fetch();
+    history.ok_at(next, 1001, RecordedResponse::Fetched(vec![grant(2, 3, 1)]));
+    history.ok_at(late, 1000, RecordedResponse::Fetched(vec![grant(1, 2, 1)]));
+    history.assert_clean();
 }
 
 #[test]
 fn i15_a_delivery_whose_response_is_late_holds_its_permit_until_its_lease_ends() {
-    late_response(1001).assert_violates(15);
+    late_response(limited(1), 1001).assert_violates(15);
 }
 
 #[test]
