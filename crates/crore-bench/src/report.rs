@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bound_is_met_from_its_own_side() {
+    fn bounds_are_inclusive() {
         assert!(Goal::AtLeast(0.5).met(0.5) && !Goal::AtLeast(0.5).met(0.4));
         assert!(Goal::AtMost(1.0).met(1.0) && !Goal::AtMost(1.0).met(1.1));
         assert!(Goal::None.met(0.0));

@@ -33,7 +33,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn waits_grow_and_end_somewhere() {
+    fn delays_grow_up_to_a_maximum() {
         let mut backoff = ReconnectBackoff::new();
         assert!(backoff.next() < 2 * FIRST);
         for _ in 0..20 {

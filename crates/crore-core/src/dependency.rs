@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn a_group_that_is_not_there_breaks_both_needs() {
+    fn a_missing_group_breaks_both_needs() {
         for needs in DependencyCondition::ALL {
             assert_eq!(group_satisfaction(None, needs), Broken);
             assert_eq!(group_satisfaction(Some(&Group::default()), needs), Open);

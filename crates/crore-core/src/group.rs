@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn all_have_run_before_all_have_succeeded() {
+    fn the_end_of_a_group_does_not_need_success() {
         let sealed = Group { size: 2, sealed: true, ..Group::default() };
         let group = sealed.tallied(GroupTally { ran: 2, succeeded: 1, ..GroupTally::default() });
         assert!(
@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn with_a_lost_member_all_have_run_but_never_all_succeeded() {
+    fn a_group_with_a_lost_member_can_end_but_not_succeed() {
         let group = Group { size: 2, ran: 2, succeeded: 1, sealed: true, ..Group::default() };
         let group = group.tallied(GroupTally { lost: true, ..GroupTally::default() });
         assert_eq!(group.satisfaction(DependencyCondition::End), Satisfaction::Satisfied);
@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn a_group_is_sealed_once_and_that_is_a_revision() {
+    fn sealing_a_group_is_one_revision_and_happens_once() {
         let open = Group { size: 3, ran: 1, revision: Revision(7), ..Group::default() };
         let sealed = open.seal().expect("it was open");
         assert_eq!(sealed, Group { sealed: true, revision: Revision(8), ..open });
@@ -159,7 +159,7 @@ mod tests {
         }
 
         #[test]
-        fn a_member_that_joins_takes_no_breakage_back(group in groups()) {
+        fn a_joining_member_does_not_change_brokenness(group in groups()) {
             let grown = group.tallied(GroupTally { size: 1, ..GroupTally::default() });
             for needs in DependencyCondition::ALL {
                 let broken = group.satisfaction(needs) == Satisfaction::Broken;

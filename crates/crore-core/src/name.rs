@@ -80,7 +80,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_are_held_to_their_caps() {
+    fn names_are_capped() {
         let code = |text: &str| Name::new("queue", text).map_err(|e| e.code);
         assert_eq!(code(""), Err(Code::NameEmpty));
         assert!(code("a").is_ok() && code(&"q".repeat(255)).is_ok());

@@ -402,7 +402,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_and_labels_are_held_to_their_caps() {
+    fn keys_and_labels_are_capped() {
         let unique = |len: usize, hold, window| {
             let key = "k".repeat(len).into();
             refused(|j| j.spec.unique = Some(Unique { key, hold, window }))

@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn delays_grow_as_their_names_say() {
+    fn delays_grow_by_their_backoff() {
         let (second, half) = (Span::from_secs(1), Span::from_millis(500));
         assert_eq!(delays(plain(Backoff::None), 3), [0, 0, 0]);
         assert_eq!(delays(plain(Backoff::Constant { every: second }), 3), [1000, 1000, 1000]);
@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn a_maximum_cuts_every_backoff() {
+    fn every_backoff_is_capped_by_its_maximum() {
         let max = Span::from_millis(2500);
         let second = Span::from_secs(1);
         for backoff in [

@@ -138,7 +138,7 @@ mod tests {
     use crate::response::tests::Plain;
 
     #[tokio::test]
-    async fn a_worker_that_the_service_read_before_its_registration_was_answered_stays() {
+    async fn a_worker_listed_before_its_registration_response_stays_registered() {
         let engine = Engine::memory();
         let outbound = Outbound::new(Default::default());
         let handle = Handle::new(engine.clone(), outbound, Plain, Options::default());

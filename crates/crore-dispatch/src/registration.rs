@@ -55,7 +55,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_registration_survives_the_registry() {
+    fn a_registration_reads_back_from_its_text() {
         let target = Target::parse("url", "https://worker:8443/jobs").expect("good");
         let worker = Registration { name: "w \"1\"".to_owned(), target, max_jobs: 4 };
         let text = worker.to_text("plain").expect("text");

@@ -120,7 +120,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn a_status_decides_what_becomes_of_the_job() {
+    fn the_status_determines_the_outcome() {
         assert_eq!(response(202, "anything"), WorkerResponse::Accepted);
         let done = WorkerResponse::Ended(Outcome::Done { result: None });
         assert_eq!(response(200, ""), done);
@@ -146,7 +146,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn an_unreachable_worker_is_not_the_jobs_fault_but_a_broken_connection_may_be() {
+    fn an_unreachable_worker_costs_no_attempt_but_a_broken_connection_may() {
         let unreachable = read(&Plain, Err(CallError::Unreachable("nobody".to_owned())));
         assert_eq!(unreachable, WorkerResponse::Unavailable("nobody".to_owned()));
         let broken = read(&Plain, Err(CallError::Broken("it hung up".to_owned())));

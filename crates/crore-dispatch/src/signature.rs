@@ -61,7 +61,7 @@ mod tests {
 
     /// The example of the specification's own reference libraries.
     #[test]
-    fn a_signature_is_what_other_libraries_make_of_it() {
+    fn signatures_equal_those_of_other_libraries() {
         let secret = secret("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw").expect("good");
         let signed = signatures(
             &[secret.clone(), secret],

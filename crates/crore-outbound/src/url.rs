@@ -273,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reference_leads_where_a_browser_would_go() {
+    fn relative_references_resolve_as_in_browsers() {
         let base = url("http://worker:8080/a/b?x=1");
         for (reference, leads) in [
             ("", "http://worker:8080/a/b?x=1"),

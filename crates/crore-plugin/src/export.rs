@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn a_plugin_behaves_through_its_table_as_it_does_in_rust() {
+    fn a_plugin_behaves_the_same_through_its_c_table() {
         let table = table::<Echo>();
         // SAFETY: as the interface requires.
         let name = unsafe { table.name.unwrap()() };

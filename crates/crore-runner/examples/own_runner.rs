@@ -74,7 +74,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
 #[cfg(test)]
 mod tests {
     #[test]
-    fn the_example_of_an_own_runner_runs() {
+    fn the_example_of_a_custom_runner_runs() {
         super::main().expect("it greets");
     }
 }

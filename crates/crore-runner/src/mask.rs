@@ -102,7 +102,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn secrets_are_masked_wherever_they_stand_and_line_by_line() {
+    fn secrets_are_masked_everywhere_also_line_by_line() {
         let mut masks = Masks::default();
         masks.add("hush");
         masks.add("hush hush");
@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn secrets_are_masked_as_they_stand_in_a_url() {
+    fn secrets_are_masked_in_percent_encoding() {
         let mut masks = Masks::default();
         masks.add("a b/ü%2F+c");
         for form in [
@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn without_secrets_a_text_stays_as_it_is() {
+    fn without_secrets_a_text_is_unchanged() {
         assert_eq!(Masks::default().apply("a text"), "a text");
         let mut masks = Masks::default();
         masks.add("hush");

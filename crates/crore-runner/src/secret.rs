@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_is_read_without_its_last_end_of_line() {
+    fn a_file_is_read_without_its_final_newline() {
         let dir = tempfile::tempdir().expect("a directory");
         let file = dir.path().join("secret");
         let secret = SecretRef::new(format!("file:{}", file.display()));
@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pipe_is_no_file_and_is_not_waited_for() {
+    fn a_pipe_is_refused_as_a_secret_file_without_blocking() {
         let dir = tempfile::tempdir().expect("a directory");
         let path = dir.path().join("pipe");
         let mode = Mode::RUSR | Mode::WUSR;

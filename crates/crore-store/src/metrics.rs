@@ -63,7 +63,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_commit_falls_into_the_first_bucket_that_is_long_enough() {
+    fn a_commit_is_counted_in_the_first_bucket_that_holds_it() {
         let pulse = CommitCounters::default();
         for micros in [0, 50, 51, 5_000_000, 5_000_001] {
             pulse.record_commit(Duration::from_micros(micros), 100);

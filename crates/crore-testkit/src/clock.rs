@@ -64,7 +64,7 @@ mod tests {
     use std::thread;
 
     #[test]
-    fn time_stands_still_until_it_is_moved() {
+    fn the_fake_clock_stands_still_until_advanced() {
         let clock = FakeClock::default();
         assert_eq!(clock.now(), FakeClock::START);
         assert_eq!(clock.now(), FakeClock::START);

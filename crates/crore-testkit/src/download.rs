@@ -111,7 +111,7 @@ mod tests {
 
     #[test]
     #[should_panic(expected = "nothing may be skipped where CI=true")]
-    fn where_nothing_may_be_skipped_what_cannot_be_had_is_a_failure() {
+    fn a_missing_requirement_is_a_failure_where_skipping_is_forbidden() {
         _ = never_missing(Err(Error::Unable("no network".into())));
     }
 }

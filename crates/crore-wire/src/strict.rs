@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn levels_are_counted_alike() {
+    fn depth_is_counted_alike_in_every_encoding() {
         let json = |n: usize| "[".repeat(n) + "1" + &"]".repeat(n);
         let msgpack = |n: usize| [vec![0x91; n], vec![0x01]].concat();
         assert!(check(Format::Json, json(64).as_bytes()).is_ok());
@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn anything_but_one_value_is_refused() {
+    fn only_exactly_one_value_is_accepted() {
         for bad in
             [&b""[..], b"{", b"1 2", b"\xef\xbb\xbf1", b"NaN", b"1e999", b"[1,]", b"\"\\ud800\""]
         {

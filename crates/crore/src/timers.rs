@@ -305,7 +305,7 @@ mod tests {
 
     /// Parking uses the monotonic clock, so the thread must read the wall clock now and then.
     #[test]
-    fn a_parked_thread_notices_that_the_clock_was_set_ahead() {
+    fn a_parked_thread_notices_a_clock_set_ahead() {
         let clock = FakeClock::default();
         let timers = Arc::new(Timers::new(Arc::new(clock.clone())));
         timers.fire();

@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn a_value_is_read_as_it_was_pushed() {
+    fn a_payload_is_delivered_as_it_was_pushed() {
         let engine = Engine::memory();
         let mail = Mail { to: "ada@example.org", copies: 2 };
         engine.push_json("mail", &mail).wait().expect("pushed");
@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn a_result_that_cannot_be_written_fails_the_run() {
+    fn an_unserializable_result_fails_the_run() {
         let engine = Engine::memory();
         let id = engine.push("q", "").attempts(1).wait().expect("pushed");
         let ran = engine.pop_blocking("q", |_: &Work<'_>| Ok::<_, Error>(Json(unwritable())));
@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn a_result_that_is_too_large_fails_the_run_and_stops_no_worker() {
+    fn a_result_that_is_too_large_fails_the_run_and_the_worker_continues() {
         let engine = Engine::memory();
         let id = engine.push("q", "").attempts(1).wait().expect("pushed");
         engine.push("q", "").wait().expect("pushed");

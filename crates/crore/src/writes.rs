@@ -349,7 +349,7 @@ mod tests {
     }
 
     #[test]
-    fn a_dropped_caller_does_not_lose_the_answers_of_others() {
+    fn a_dropped_caller_does_not_lose_the_responses_of_others() {
         let writes = writes();
         let slots = occupy_all_slots(&writes);
         let waker = Waker::noop();

@@ -30,7 +30,7 @@ pub(crate) const ENGINE_TEST: [&str; 12] = [
     "--ignored",
     "--exact",
     "--nocapture",
-    "sim::the_seeds_that_were_asked_for",
+    "sim::the_requested_seeds_keep_every_promise",
 ];
 
 /// The environment variables for the engine's test.

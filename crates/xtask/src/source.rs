@@ -54,15 +54,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn this_file_is_found() {
+    fn the_list_of_sources_contains_this_file() {
         let sources = all(&crate::command::root()).expect("readable");
         let this = sources.iter().find(|source| source.path == "crates/xtask/src/source.rs");
-        assert!(this.is_some_and(|source| source.text.contains("this_file_is_found")));
+        assert!(
+            this.is_some_and(|source| source
+                .text
+                .contains("the_list_of_sources_contains_this_file"))
+        );
         assert!(sources.iter().any(|source| source.path == "bench/peers/src/main.rs"));
     }
 
     #[test]
-    fn tests_and_examples_are_no_product_code() {
+    fn tests_and_examples_are_not_product_code() {
         let product =
             |path: &str| SourceFile { path: path.to_owned(), text: String::new() }.is_product();
         assert!(product("crates/a/src/lib.rs"));

@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn a_refusal_says_what_to_do() {
+    fn a_refused_address_is_reported_with_what_to_do() {
         let address = "0.0.0.0:9000".parse().expect("an address");
         let refusal = may_listen(address, false, Plain, false).expect_err("refused").to_string();
         for word in ["0.0.0.0:9000", "crore token create", "tls.client-ca", "--insecure"] {

@@ -42,7 +42,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn processor_time_is_its_own_and_the_kernels_whatever_the_program_is_called() {
+    fn cpu_time_is_user_plus_system_whatever_the_name_of_the_process() {
         let stat = "12 (a) b (c) S 1 12 12 0 -1 4194304 100 0 0 0 250 50 9 9 20 0 4 0 100 1 2";
         assert_eq!(cpu_seconds(stat), Some(3.0));
         assert_eq!(cpu_seconds("12 (a) S 1"), None);
@@ -50,7 +50,7 @@ mod tests {
     }
 
     #[test]
-    fn memory_is_told_in_bytes() {
+    fn memory_is_reported_in_bytes() {
         assert_eq!(
             resident_bytes("Name:\tcrore\nVmRSS:\t    1024 kB\nThreads:\t3\n"),
             Some(1 << 20)
@@ -60,7 +60,7 @@ mod tests {
 
     #[cfg(target_os = "linux")]
     #[test]
-    fn this_process_takes_up_memory() {
+    fn this_process_uses_memory() {
         let own = ProcessUsage::own().expect("Linux has /proc");
         assert!(own.resident_bytes > 1 << 20 && own.cpu_seconds >= 0.0, "{own:?}");
     }

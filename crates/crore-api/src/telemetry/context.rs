@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn w3c_and_both_forms_of_b3_are_kept_as_w3c() {
+    fn w3c_and_both_forms_of_b3_are_stored_as_w3c() {
         let parent = format!("00-{TRACE}-{SPAN}-01");
         let no = format!("00-{TRACE}-{SPAN}-00");
         assert_eq!(of(&[("traceparent", &parent)]), Some(parent.clone()));

@@ -143,7 +143,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn a_worker_that_hangs_up_keeps_its_port() {
+    async fn a_worker_that_stops_listening_keeps_its_port() {
         let context = Arc::new(ChaosContext::new(crate::fault::ChaosFault::Fill));
         let worker =
             ChaosPushWorker::new("w".to_owned(), &context, SeededRng(1)).expect("a worker");

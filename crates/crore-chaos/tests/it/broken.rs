@@ -60,7 +60,7 @@ fn history(found: &[u64], between: impl FnOnce(&Recorder)) -> History {
 }
 
 #[test]
-fn a_history_in_which_nothing_is_missing_is_clean() {
+fn a_complete_history_has_no_violation() {
     let tally = judge(&history(&[1, 2, 3], |_| {}), &CheckRules::default()).expect("clean");
     assert_eq!((tally.acknowledged, tally.kills, tally.lost), (3, 1, 0));
 }

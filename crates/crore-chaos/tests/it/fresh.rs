@@ -31,7 +31,7 @@ macro_rules! nothing_is_lost {
         )+
 
             #[test]
-            fn to_any_harm() {
+            fn every_fault_has_a_test() {
                 let turns = [$(crore_chaos::ChaosFault::$harm),+];
                 for (name, fault) in crore_chaos::ChaosFault::ALL {
                     assert!(turns.contains(&fault), "{name} has no turn");

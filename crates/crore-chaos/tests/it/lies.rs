@@ -28,7 +28,7 @@ fn broken_promises(plan: &ChaosPlan) -> Option<Vec<u8>> {
 }
 
 #[test]
-fn a_server_that_answers_before_it_syncs_is_found_out_when_the_power_goes() {
+fn a_server_that_responds_before_it_syncs_is_detected_by_a_power_cut() {
     let mut plan = plan(ChaosFault::PowerExt4, 15, 0);
     plan.set.push("store.durability=none".to_owned());
     let Some(promises) = broken_promises(&plan) else { return };
@@ -44,7 +44,7 @@ done
 exec "#;
 
 #[test]
-fn a_server_that_forgets_everything_is_found_out_when_it_is_killed() {
+fn a_server_that_loses_everything_is_detected_by_a_kill() {
     let dir = tempfile::tempdir().expect("a directory");
     let script = dir.path().join("server");
     fs::write(&script, format!("{FORGETFUL_SERVER}{} \"$@\"\n", SERVER.display()))

@@ -50,7 +50,7 @@ fn survives(harm: ChaosFault, rounds: u32, seed: u64) -> Option<ChaosTally> {
 
 /// A disk filled from outside does not make the server poison its store.
 #[test]
-fn reports_go_on_when_the_disk_is_filled_by_others() {
+fn reports_are_accepted_when_other_programs_fill_the_disk() {
     for seed in 40..43 {
         let Some(tally) = survives(ChaosFault::Fill, 20, seed) else { return };
         assert_eq!(tally.poisoned, 0, "seed {seed}");
@@ -59,7 +59,7 @@ fn reports_go_on_when_the_disk_is_filled_by_others() {
 
 /// The full minute is `crore-chaos crowd`.
 #[test]
-fn every_job_ends_once_though_a_hundred_workers_come_and_go() {
+fn every_job_ends_once_although_100_workers_reconnect() {
     let time = std::time::Duration::from_secs(6);
     let tally =
         run_crowd(&CrowdPlan { workers: 100, time, seed: 1, server: SERVER.clone(), keep: true });

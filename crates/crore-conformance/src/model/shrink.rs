@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn references_are_counted_out() {
+    fn references_become_indices() {
         let ops = vec![finish(5), finish(5), finish(2)];
         let tallies = [seen(0), seen(4), seen(3)];
         assert_eq!(resolve_refs(ops, &tallies), [finish(0), finish(1), finish(2)]);

@@ -33,7 +33,7 @@ fn an_image_is_what_is_read_and_makes_the_same_disk_again() {
 }
 
 #[test]
-fn every_call_is_counted_by_kind_and_looking_is_none() {
+fn calls_are_counted_by_kind_and_inspection_is_not_counted() {
     use super::DiskCall::{Any, List, Open as Opened, Read, Remove, Sync, Write};
     let disk = SimDisk::new(1);
     let f = file(&disk, "f");

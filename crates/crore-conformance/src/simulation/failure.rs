@@ -107,14 +107,14 @@ mod tests {
     }
 
     #[test]
-    fn a_sort_is_the_promise_or_the_words_without_numbers() {
+    fn a_failure_class_is_the_promise_or_the_message_without_numbers() {
         assert_eq!(failure("I8: ready since 39", Vec::new()).class(), "I8");
         let left = |n| failure(&format!("after {n} rounds jobs are left"), Vec::new()).class();
         assert_eq!(left(60), left(7));
     }
 
     #[test]
-    fn of_a_long_trace_the_lines_about_the_job_are_shown() {
+    fn only_lines_about_the_job_are_shown_of_a_long_trace() {
         let mut trace: Vec<String> = (0..100).map(|n| format!("w1: report #{n}")).collect();
         trace.push("fault: Kill".to_owned());
         let failure = failure("I8: passed over [job 7]", trace);

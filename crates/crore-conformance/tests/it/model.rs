@@ -80,7 +80,7 @@ fn numbers_with_gaps_are_equal() {
 }
 
 #[test]
-fn a_claimed_job_that_is_lost_on_the_way_is_found_out() {
+fn a_lost_claimed_job_is_detected() {
     #[derive(Debug, Default)]
     struct Loses(AtomicUsize);
     impl Falsification for Loses {
@@ -110,7 +110,7 @@ fn a_stale_write_reported_as_applied_is_found() {
 }
 
 #[test]
-fn a_lease_that_is_one_millisecond_longer_is_found_out() {
+fn a_lease_that_is_one_millisecond_longer_is_detected() {
     #[derive(Debug, Default)]
     struct Stretches;
     impl Falsification for Stretches {
@@ -138,7 +138,7 @@ fn a_wrong_count_is_found_by_the_full_comparison() {
 }
 
 #[test]
-fn a_panic_is_a_failure_with_a_list() {
+fn a_panic_is_a_failure_with_its_operations() {
     #[derive(Debug, Default)]
     struct Panics;
     impl Falsification for Panics {

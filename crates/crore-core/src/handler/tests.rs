@@ -74,7 +74,7 @@ fn handlers_stored_by_older_versions_read_back() {
 }
 
 #[test]
-fn empty_items_are_items_and_are_not_passed_on() {
+fn empty_items_are_kept_but_not_passed_on() {
     let bytes =
         |items: Vec<Payload>| items.iter().map(|one| one.bytes.to_vec()).collect::<Vec<_>>();
     let result = join_items(&[b"one", b""]);
@@ -118,7 +118,7 @@ fn follow(kind: &str, gives: FollowUpPayload) -> FollowUpHandler {
 }
 
 #[test]
-fn each_item_that_is_not_empty_becomes_a_job_of_each_handler_that_is_known() {
+fn each_nonempty_item_becomes_a_job_of_each_known_handler() {
     let next =
         [follow("a", FollowUpPayload::Items), follow("gone", FollowUpPayload::Items)].to_vec();
     let known: BTreeMap<Name, Handler> = [(name("a"), handler())].into();
@@ -147,7 +147,7 @@ fn follow_ups_stop_one_above_the_maximum() {
 }
 
 #[test]
-fn a_result_that_is_no_list_of_binaries_is_one_item() {
+fn a_result_other_than_a_list_of_binaries_is_one_item() {
     let plain = Payload::new(Encoding::Text, &b"hello"[..]);
     assert_eq!(items(&plain), std::slice::from_ref(&plain));
     let texts = Payload::new(Encoding::Msgpack, &[0x92, 0xa1, b'a', 0xa1, b'b'][..]);

@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn long_values_are_cut_and_stay_different() {
+    fn long_values_are_truncated_and_stay_distinct() {
         let fits = "é".repeat(128);
         assert_eq!(text(&fits), fits);
         let long = [fits.clone() + "a", fits.clone() + "b", "#".to_owned() + &fits[2..] + "x"];

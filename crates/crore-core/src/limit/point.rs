@@ -47,7 +47,7 @@ mod tests {
     }
 
     #[test]
-    fn of_a_long_line_only_the_surroundings_are_shown() {
+    fn only_the_context_of_an_error_in_a_long_line_is_shown() {
         let drawn = draw(&("x".repeat(50_000) + "!" + &"y".repeat(50_000)), 50_000);
         let (line, caret) = drawn.split_once('\n').expect("two lines");
         assert_eq!(line, format!("…{}!{}…", "x".repeat(36), "y".repeat(35)));
@@ -55,7 +55,7 @@ mod tests {
     }
 
     #[test]
-    fn an_error_without_a_place_is_its_message() {
+    fn an_error_without_an_offset_is_its_message() {
         let error = Invalid::new(Code::LimitTooLong, "limit", "too long");
         assert_eq!(point_at("rate 1/s", &error), "too long");
     }

@@ -163,7 +163,7 @@ mod tests {
         }
 
         #[test]
-        fn an_integer_meets_a_float_as_in_wider_arithmetic(a: i64, b in -1e19..1e19) {
+        fn integers_and_floats_compare_as_in_wider_arithmetic(a: i64, b in -1e19..1e19) {
             let below = i128::from(a).cmp(&(f64::floor(b) as i128));
             let exact = if below.is_eq() && b.fract() != 0.0 { Ordering::Less } else { below };
             prop_assert_eq!(Number::from(a).cmp(&real(b)), exact);

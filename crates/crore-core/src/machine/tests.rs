@@ -345,7 +345,7 @@ fn hand_backs_snoozes_and_crashes_cost_no_attempt() {
 }
 
 #[test]
-fn a_reservation_that_ends_costs_an_attempt_and_a_worker_that_is_gone_none() {
+fn an_expired_reservation_costs_an_attempt_and_a_lost_worker_none() {
     let spec = Spec { reports: ReportFencing::Any, lapse: Lapse::Again, ..spec() };
     let lapse = ModelStep::Event(JobEvent::Lapsed(Delivery(1)));
     let job = run_steps(spec.clone(), &[ModelStep::Claim, lapse]).job.expect("kept");
@@ -378,7 +378,7 @@ fn a_failure_after_a_cancel_is_not_retried() {
 }
 
 #[test]
-fn a_job_that_was_asked_to_stop_keeps_what_it_failed_with() {
+fn a_job_asked_to_stop_keeps_its_error() {
     let steps = [ModelStep::Claim, ModelStep::Event(JobEvent::Cancel), finish(1, fail())];
     let job = run_steps(spec(), &steps).job.expect("kept");
     assert_eq!(job.live.history[0].error.as_deref(), Some("no"));
@@ -390,7 +390,7 @@ fn a_job_that_was_asked_to_stop_keeps_what_it_failed_with() {
 }
 
 #[test]
-fn where_any_delivery_may_report_a_late_success_ends_the_retrying() {
+fn a_late_success_ends_the_retries_where_any_delivery_may_report() {
     let spec = Spec { reports: ReportFencing::Any, lapse: Lapse::Again, ..spec() };
     let lapse = ModelStep::Event(JobEvent::Lapsed(Delivery(1)));
     let world = run_steps(spec.clone(), &[ModelStep::Claim, lapse.clone(), finish(1, DONE)]);
@@ -400,7 +400,7 @@ fn where_any_delivery_may_report_a_late_success_ends_the_retrying() {
 }
 
 #[test]
-fn follow_ups_come_with_the_end_and_only_then() {
+fn follow_ups_are_pushed_with_the_end_and_only_then() {
     assert_eq!(run_steps(spec(), &[ModelStep::Claim, finish(1, DONE)]).follow_ups, 1);
     assert_eq!(run_steps(spec(), &[ModelStep::Claim, finish(1, fail())]).follow_ups, 0);
     let never = Outcome::Failed { error: "no".into(), detail: None, again: RetryDirective::Never };
@@ -428,7 +428,7 @@ fn a_removed_member_leaves_its_group() {
 }
 
 #[test]
-fn a_dead_member_whose_time_is_over_is_lost_to_its_group() {
+fn a_dead_member_that_is_pruned_is_lost_to_its_group() {
     let never = Outcome::Failed { error: "no".into(), detail: None, again: RetryDirective::Never };
     let world =
         run_steps(spec(), &[ModelStep::Claim, finish(1, never), ModelStep::Event(JobEvent::Prune)]);
@@ -440,7 +440,7 @@ fn a_dead_member_whose_time_is_over_is_lost_to_its_group() {
 }
 
 #[test]
-fn a_revived_job_starts_afresh() {
+fn a_revived_job_starts_with_no_attempts() {
     let never = Outcome::Failed { error: "no".into(), detail: None, again: RetryDirective::Never };
     let steps = [ModelStep::Claim, finish(1, never), ModelStep::Event(JobEvent::Retry)];
     let world = run_steps(spec(), &steps);

@@ -56,7 +56,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn words_know_where_they_stand_in_characters() {
+    fn words_have_their_offset_in_characters() {
         let line = ScheduleText::new("schedule", " é\t\u{a0}bc  d ").expect("short");
         let words: Vec<_> = line.words.iter().map(|word| (word.at, word.text)).collect();
         assert_eq!(words, [(1, "é"), (4, "bc"), (8, "d")]);

@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn periods_of_every_zone_join_without_a_hole() {
+    fn the_periods_of_every_zone_are_contiguous() {
         for name in TimeZoneDatabase::bundled().available() {
             let zone = Zone::find(name.as_str()).expect("listed");
             let mut period = zone.period_at(0);
@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn the_ends_of_time_have_a_period() {
+    fn the_earliest_and_latest_instant_have_a_period() {
         let zone = Zone::find("Europe/Berlin").expect("listed");
         for second in [-1, 0, 253_402_300_799] {
             let period = zone.period_at(second);

@@ -117,7 +117,7 @@ fn given_values_win_and_invalid_ones_are_reported_and_defaulted() {
 }
 
 #[test]
-fn a_list_is_one_text_with_commas_or_several() {
+fn a_list_is_one_text_with_commas_or_several_texts() {
     let many = SettingValue::Many(vec!["3".to_owned(), "4".to_owned()]);
     assert_eq!(Vec::<u32>::read(&many), Ok(vec![3, 4]));
     assert_eq!(Vec::<u32>::read(&SettingValue::One("3 ,4".to_owned())), Ok(vec![3, 4]));
@@ -126,7 +126,7 @@ fn a_list_is_one_text_with_commas_or_several() {
 }
 
 #[test]
-fn a_number_that_does_not_fit_is_as_large_as_can_be() {
+fn numbers_that_are_too_large_saturate() {
     assert_eq!(u32::read(&SettingValue::One("4_294_967_296".to_owned())), Ok(u32::MAX));
     assert!(u32::read(&SettingValue::One("-1".to_owned())).is_err());
 }

@@ -60,7 +60,7 @@ fn the_least_loaded_worker_is_next_and_equals_take_turns() {
 }
 
 #[test]
-fn a_kind_that_a_worker_does_not_know_is_remembered_for_a_while() {
+fn a_kind_that_a_worker_rejected_is_excluded_for_a_while() {
     let (mut roster, now) = (roster(), Instant::now());
     let a = add_worker(&mut roster, "a", 5);
     roster.exclude_kind(&a, name("mail"), now + SECOND);

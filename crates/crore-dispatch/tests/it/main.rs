@@ -97,7 +97,7 @@ async fn each_protocol_gives_its_own_jobs_to_its_own_workers() {
 
 /// A second dispatcher stands for the service after a restart: it knows only the store.
 #[tokio::test]
-async fn a_worker_with_a_job_from_before_a_restart_is_given_no_more_than_it_takes() {
+async fn jobs_from_before_a_restart_count_against_max_jobs() {
     let engine = Engine::memory();
     let (handle, mut service) = dispatcher(&engine, "a");
     let peer = Peer::start(PeerReply::status(202)).await;

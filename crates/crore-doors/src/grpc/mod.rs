@@ -207,7 +207,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_call_of_our_services_is_in_the_table() {
+    fn every_call_of_the_crore_services_is_in_the_table() {
         let pool = prost_types::FileDescriptorSet::decode(DESCRIPTORS);
         let files = pool.expect("good descriptors").file;
         let is_ours = |package: &str| ["crore.v1", "lakh", "jobworkerp.service"].contains(&package);

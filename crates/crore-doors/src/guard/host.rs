@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn only_names_that_cannot_lead_elsewhere_are_those_of_this_machine() {
+    fn only_names_that_always_resolve_to_loopback_are_local() {
         let local: IpAddr = "192.0.2.7".parse().expect("an address");
         let is_ours =
             |text: &str| HostAuthority::parse(text).is_some_and(|one| one.is_this_machine(local));

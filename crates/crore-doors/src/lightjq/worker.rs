@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn a_worker_is_called_where_it_says_or_where_it_calls_from() {
+    fn a_worker_is_called_at_its_url_or_its_peer_address() {
         let peer = "10.0.0.7:55555";
         assert_eq!(called(None, None, None, peer), "http://10.0.0.7:8080");
         assert_eq!(called(None, None, Some(9999), peer), "http://10.0.0.7:9999");

@@ -60,7 +60,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn there_is_room_for_a_few_large_messages_and_for_many_small_ones() {
+    fn in_flight_messages_are_limited_by_bytes_and_count() {
         let mut context = Context::from_waker(Waker::noop());
         for (bytes, max) in [(MAX_BYTES / 2, 2), (MAX_BYTES * 2, 1), (0, MAX_MESSAGES)] {
             let mut in_flight = InFlight::new();

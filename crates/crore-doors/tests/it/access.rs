@@ -148,7 +148,7 @@ async fn every_call_names_the_scope_that_it_needs() {
 }
 
 #[tokio::test]
-async fn every_call_lets_those_presets_in_that_have_its_scope_and_no_others() {
+async fn every_call_admits_exactly_the_presets_with_its_scope() {
     let server = Server::start().await;
     let mut tokens = Vec::new();
     for preset in Preset::ALL {
@@ -224,7 +224,7 @@ async fn until_token_required(server: &Server) {
 }
 
 #[tokio::test]
-async fn a_token_is_shown_once_and_good_until_it_is_removed() {
+async fn a_token_is_shown_once_and_valid_until_removed() {
     let server = Server::start().await;
     for speaks in BodyEncoding::BOTH {
         let new = json!({"name": "ada", "preset": "admin", "expires_in": "1h"});
@@ -278,7 +278,7 @@ async fn invalid_token_requests_are_refused() {
 }
 
 #[tokio::test]
-async fn all_invalid_tokens_get_the_same_answer() {
+async fn all_invalid_tokens_get_the_same_response() {
     let clock = FakeClock::default();
     let memory = Arc::new(Memory::new(Arc::new(clock.clone())));
     let engine =
@@ -381,7 +381,7 @@ async fn only_addresses_that_fail_too_often_are_throttled() {
 }
 
 #[tokio::test]
-async fn a_caller_behind_a_proxy_is_not_local() {
+async fn a_client_behind_a_proxy_is_not_local() {
     let server = Server::start().await;
     let ask = |lines: &[&str]| request("GET", "/v1/info", server.address, lines);
     assert_eq!(send(server.address, 1, &ask(&[])).await.status, 200);
@@ -413,7 +413,7 @@ async fn a_token_that_another_engine_removes_is_refused_within_moments() {
 }
 
 #[test]
-fn the_first_token_can_be_made_before_anybody_serves_the_directory() {
+fn the_first_token_can_be_created_without_a_running_server() {
     let dir = tempfile::tempdir().expect("a directory");
     let engine = Engine::open(dir.path()).expect("opened");
     let secret = block_on(token(&engine, "ada", Scope::ALL));

@@ -29,7 +29,7 @@ fn entries(file: &Path) -> Vec<Value> {
 }
 
 #[tokio::test]
-async fn every_change_by_an_operator_leaves_one_entry_and_nothing_else_leaves_any() {
+async fn only_changes_by_operators_have_audit_entries_one_each() {
     let dir = tempfile::tempdir().expect("a directory");
     let file = dir.path().join("audit.jsonl");
     let server = server(&file).await;
@@ -58,7 +58,7 @@ async fn every_change_by_an_operator_leaves_one_entry_and_nothing_else_leaves_an
 }
 
 #[tokio::test]
-async fn what_an_entry_says_is_enough_to_know_what_was_done_and_holds_no_secret() {
+async fn an_audit_entry_describes_the_change_and_contains_no_secret() {
     let dir = tempfile::tempdir().expect("a directory");
     let file = dir.path().join("audit.jsonl");
     let server = server(&file).await;
@@ -114,7 +114,7 @@ async fn what_an_entry_says_is_enough_to_know_what_was_done_and_holds_no_secret(
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_change_whose_caller_leaves_is_written_down_too() {
+async fn a_change_whose_caller_disconnects_has_an_audit_entry() {
     let dir = tempfile::tempdir().expect("a directory");
     let file = dir.path().join("audit.jsonl");
     let server = server(&file).await;

@@ -98,7 +98,7 @@ fn bad_fields() -> Vec<(Value, u16, &'static str, &'static str)> {
 }
 
 #[tokio::test]
-async fn every_bad_field_of_a_job_is_refused_by_name_and_nothing_is_stored() {
+async fn every_invalid_field_of_a_job_is_refused_by_name_and_nothing_is_stored() {
     let server = Server::start().await;
     for speaks in BodyEncoding::BOTH {
         for (fields, status, code, field) in bad_fields() {
@@ -122,7 +122,7 @@ async fn every_bad_field_of_a_job_is_refused_by_name_and_nothing_is_stored() {
 }
 
 #[tokio::test]
-async fn odd_but_honest_input_is_taken() {
+async fn unusual_but_valid_input_is_accepted() {
     let server = Server::start().await;
     for speaks in BodyEncoding::BOTH {
         for fields in [
@@ -226,7 +226,7 @@ async fn bad_bodies_are_refused_before_anything_is_done() {
 }
 
 #[tokio::test]
-async fn content_types_are_told_apart() {
+async fn content_types_are_distinguished() {
     let server = Server::start().await;
     let send = async |headers: &[(&str, &str)]| {
         server

@@ -64,7 +64,7 @@ async fn every_bad_field_of_a_lightjq_job_is_refused_by_name_and_nothing_is_stor
 }
 
 #[tokio::test]
-async fn odd_names_and_unknown_fields_of_a_lightjq_job_are_taken() {
+async fn unusual_names_and_unknown_fields_of_a_lightjq_job_are_accepted() {
     let place = LocalServer::start().await;
     let names =
         ["../x", "a/b", "{tag}", "%2e%2e", "__proto__", ";rm -rf", "' OR 1=1--", "${jndi:x}"];
@@ -77,7 +77,7 @@ async fn odd_names_and_unknown_fields_of_a_lightjq_job_are_taken() {
 }
 
 #[tokio::test]
-async fn a_bad_wait_for_a_lightjq_job_is_refused_by_name() {
+async fn an_invalid_wait_for_a_lightjq_job_is_refused_with_its_field() {
     let place = LocalServer::start().await;
     let id = place.push(json!({"name": "a", "argument": {}})).await;
     for query in ["abc", "", "-1", "1.5", "18446744073709551616", "1&timeout=2", "%00"] {
@@ -140,7 +140,7 @@ async fn bad_reports_of_lightjq_workers_change_nothing() {
 }
 
 #[tokio::test]
-async fn what_is_compressed_is_not_unpacked_at_any_door() {
+async fn no_door_decompresses_requests() {
     let place = LocalServer::start().await;
     for (path, kind) in [
         ("/job", "application/json"),

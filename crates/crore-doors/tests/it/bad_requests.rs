@@ -78,7 +78,7 @@ async fn bytes_after_a_body_are_a_separate_bad_request() {
 }
 
 #[tokio::test]
-async fn many_keys_take_no_longer_than_many_bytes() {
+async fn decoding_time_grows_with_bytes_and_not_with_keys() {
     let server = Server::start().await;
     let keys = |n: usize| -> Value {
         Value::Object((0..n).map(|n| (n.to_string(), json!("1"))).collect())
@@ -95,8 +95,7 @@ async fn many_keys_take_no_longer_than_many_bytes() {
 }
 
 #[tokio::test]
-async fn numbers_that_fit_no_machine_word_are_refused_where_they_count_and_kept_where_they_do_not()
-{
+async fn oversized_numbers_are_refused_in_fields_and_kept_in_payloads() {
     let server = Server::start().await;
     let post = async |body: &str| {
         let headers = [("content-type", "application/json")];
@@ -124,7 +123,7 @@ async fn numbers_that_fit_no_machine_word_are_refused_where_they_count_and_kept_
 }
 
 #[tokio::test]
-async fn names_are_told_apart_by_their_bytes() {
+async fn names_are_compared_by_bytes() {
     let server = Server::start().await;
     for kind in ["e\u{301}", "\u{e9}"] {
         server.post(BodyEncoding::Json, "/v1/jobs", &json!({"kind": kind, "queue": "q"})).await;
@@ -134,7 +133,7 @@ async fn names_are_told_apart_by_their_bytes() {
 }
 
 #[tokio::test]
-async fn a_cursor_that_was_changed_is_none() {
+async fn an_altered_cursor_is_refused() {
     let server = Server::start().await;
     for _ in 0..3 {
         server.post(BodyEncoding::Json, "/v1/jobs", &json!({"kind": "k"})).await;

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use crate::server::{BodyEncoding, Server, ServerResponse};
 
 #[tokio::test]
-async fn a_bad_job_of_a_batch_is_answered_singly() {
+async fn an_invalid_job_of_a_batch_has_a_result_of_its_own() {
     let server = Server::start().await;
     for speaks in BodyEncoding::BOTH {
         let batch = json!({"jobs": [
@@ -50,7 +50,7 @@ async fn a_bad_job_of_a_batch_is_answered_singly() {
 }
 
 #[tokio::test]
-async fn a_batch_that_is_wrong_as_a_whole_stores_nothing() {
+async fn an_invalid_batch_stores_nothing() {
     let server = Server::start().await;
     let good = json!({"kind": "x"});
     for (batch, status, code, field) in [
@@ -211,7 +211,7 @@ async fn under_a_key_that_was_used_before_a_restart_another_batch_stores_nothing
 }
 
 #[tokio::test]
-async fn a_job_under_a_key_has_no_unique_key_of_its_own() {
+async fn a_job_with_an_idempotency_key_may_not_have_a_unique_key() {
     let server = Server::start().await;
     for speaks in BodyEncoding::BOTH {
         let key = format!("{speaks:?}");
@@ -267,7 +267,7 @@ async fn unique_keys_and_client_ids_are_answered_with_the_first_job() {
 }
 
 #[tokio::test]
-async fn payloads_are_kept_as_they_came_and_shown_as_they_can_be() {
+async fn payloads_are_stored_unchanged_and_converted_when_shown() {
     let server = Server::start().await;
     let show = async |id: &Value, speaks| {
         server.get(speaks, &format!("/v1/jobs/{}", id.as_str().expect("an id"))).await.body

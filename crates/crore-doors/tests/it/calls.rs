@@ -164,7 +164,7 @@ async fn a_running_job_is_asked_to_stop_and_cannot_be_deleted() {
 }
 
 #[tokio::test]
-async fn every_outcome_means_what_it_says() {
+async fn every_outcome_has_its_effect() {
     let server = Server::start().await;
     for speaks in BodyEncoding::BOTH {
         for (report, state, attempts) in [
@@ -228,7 +228,7 @@ async fn notes_are_kept_while_a_delivery_runs() {
 }
 
 #[tokio::test]
-async fn an_act_on_all_is_counted_before_it_is_done() {
+async fn a_bulk_action_may_be_a_dry_run_and_needs_a_filter() {
     let server = Server::start().await;
     for speaks in BodyEncoding::BOTH {
         for n in 0..3 {
@@ -251,7 +251,7 @@ async fn an_act_on_all_is_counted_before_it_is_done() {
 }
 
 #[tokio::test]
-async fn queues_are_paused_resumed_drained_and_set() {
+async fn queues_are_paused_resumed_drained_and_configured() {
     let server = Server::start().await;
     for speaks in BodyEncoding::BOTH {
         push(&server, speaks, json!({"kind": "k", "queue": "a/b c"})).await;
@@ -361,7 +361,7 @@ async fn limits_are_set_hold_and_are_removed() {
 }
 
 #[tokio::test]
-async fn workers_say_that_they_are_there_and_leave() {
+async fn workers_register_and_leave() {
     let server = Server::start().await;
     for speaks in BodyEncoding::BOTH {
         let about = json!({"host": "a", "queues": ["x"]});
@@ -380,7 +380,7 @@ async fn workers_say_that_they_are_there_and_leave() {
 }
 
 #[tokio::test]
-async fn the_server_says_what_and_how_it_is() {
+async fn server_information_and_health_are_served() {
     let server = Server::start().await;
     for speaks in BodyEncoding::BOTH {
         let info = server.get(speaks, "/v1/info").await.body;
@@ -401,7 +401,7 @@ async fn the_server_says_what_and_how_it_is() {
 }
 
 #[tokio::test]
-async fn an_embedded_store_survives_a_power_cut_and_says_so() {
+async fn an_embedded_store_reports_its_durability() {
     let dir = tempfile::tempdir().expect("a directory");
     let engine = crore::Engine::open(dir.path()).expect("a store");
     let server = Server::start_on(engine, Default::default(), Default::default()).await;

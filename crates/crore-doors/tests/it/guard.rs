@@ -26,7 +26,7 @@ fn ask(version: &str, method: &str, path: &str, lines: &[String]) -> String {
 }
 
 #[tokio::test]
-async fn only_names_of_this_server_are_answered() {
+async fn only_requests_for_names_of_this_server_are_served() {
     let server = server().await;
     let port = server.address.port();
     let rows = [
@@ -67,7 +67,7 @@ async fn only_names_of_this_server_are_answered() {
 }
 
 #[tokio::test]
-async fn a_request_says_once_to_whom_it_is_addressed() {
+async fn a_request_with_ambiguous_hosts_is_refused() {
     let server = server().await;
     let ours = format!("host: {}", server.address);
     let evil = "host: evil.example".to_owned();
@@ -89,7 +89,7 @@ async fn a_request_says_once_to_whom_it_is_addressed() {
 }
 
 #[tokio::test]
-async fn over_http2_the_authority_is_the_name() {
+async fn the_authority_of_http2_is_the_host() {
     let server = server().await;
     let port = server.address.port();
     for (authority, status) in [
@@ -111,7 +111,7 @@ async fn over_http2_the_authority_is_the_name() {
 }
 
 #[tokio::test]
-async fn no_page_of_another_site_can_make_a_request() {
+async fn requests_of_other_sites_are_refused() {
     let server = server().await;
     let address = server.address;
     let port = address.port();

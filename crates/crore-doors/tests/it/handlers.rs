@@ -23,7 +23,7 @@ fn name(text: &str) -> Name {
 }
 
 #[tokio::test]
-async fn a_handler_that_the_server_brings_along_has_no_number() {
+async fn a_built_in_handler_has_no_number() {
     let server = Server::start().await;
     let brought = Handler { id: BUILT_IN_ID, ..Handler::new(name("slack"), Map::new()) };
     server.engine.handlers().set(name("brought"), brought).await.expect("set");

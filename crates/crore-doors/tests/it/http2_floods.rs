@@ -77,7 +77,7 @@ async fn serves_others(server: &Server) {
 }
 
 #[tokio::test]
-async fn requests_that_are_taken_back_at_once_end_the_connection() {
+async fn requests_cancelled_at_once_close_the_connection() {
     let server = Server::start().await;
     let mut stream = 1;
     let heard = flood(server.connect().await, &[], || {
@@ -92,7 +92,7 @@ async fn requests_that_are_taken_back_at_once_end_the_connection() {
 }
 
 #[tokio::test]
-async fn a_head_without_an_end_ends_the_connection() {
+async fn an_endless_head_closes_the_connection() {
     let server = Server::start().await;
     let first = frame(HEADERS, END_STREAM, 1, &request("GET"));
     let mut sent = 0_usize;
@@ -108,7 +108,7 @@ async fn a_head_without_an_end_ends_the_connection() {
 }
 
 #[tokio::test]
-async fn bodies_of_nothing_without_an_end_end_the_connection() {
+async fn endless_empty_frames_close_the_connection() {
     let server = Server::start().await;
     let first = frame(HEADERS, END_HEADERS, 1, &request("POST"));
     let heard = flood(server.connect().await, &first, || frame(DATA, 0, 1, &[]).repeat(100)).await;

@@ -25,7 +25,7 @@ async fn fetch(engine: &Engine, queue: &str) -> Option<Job> {
 }
 
 #[tokio::test]
-async fn both_paths_take_either_key_and_answer_with_their_own() {
+async fn both_paths_accept_either_key_and_return_their_own() {
     let place = LocalServer::start().await;
     for (path, key) in [("/jobber/queue", "job-id"), ("/jobs", "jobId")] {
         for body in [
@@ -50,7 +50,7 @@ async fn both_paths_take_either_key_and_answer_with_their_own() {
 }
 
 #[tokio::test]
-async fn any_payload_will_do_and_none_is_null() {
+async fn any_payload_is_accepted_and_a_missing_one_is_null() {
     let place = LocalServer::start().await;
     for (body, payload) in [
         (r#"{"type":"a"}"#, "null"),
@@ -118,7 +118,7 @@ fn engine() -> (Engine, Arc<FakeClock>) {
 }
 
 #[tokio::test]
-async fn every_abandoned_job_is_recovered_without_end() {
+async fn an_abandoned_job_is_redelivered_any_number_of_times() {
     let (engine, clock) = engine();
     let place = LocalServer::on(engine, |_| {}).await;
     for n in 0..3 {
@@ -168,7 +168,7 @@ async fn a_type_may_have_a_visibility_timeout_of_its_own() {
 }
 
 #[tokio::test]
-async fn a_failure_is_tried_again_and_not_lost() {
+async fn a_failed_job_is_retried_and_not_lost() {
     let (engine, clock) = engine();
     let place = LocalServer::on(engine, |_| {}).await;
     assert_eq!(post(&place, "/jobs", r#"{"type":"sample"}"#).await.status, 201);

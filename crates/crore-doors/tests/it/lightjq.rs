@@ -78,7 +78,7 @@ async fn the_smallest_priority_of_all_jobs_is_next_and_the_oldest_of_equals() {
 }
 
 #[tokio::test]
-async fn a_kept_result_is_read_once_and_then_it_is_null() {
+async fn a_kept_result_is_read_once_and_then_null() {
     let place = LocalServer::start().await;
     let job = json!({"name": "sum", "argument": {}, "keep_result": true});
     let id = place.push(job.clone()).await;
@@ -106,7 +106,7 @@ async fn a_kept_result_is_read_once_and_then_it_is_null() {
 }
 
 #[tokio::test]
-async fn a_result_is_null_after_its_time_or_if_it_was_not_to_be_kept() {
+async fn a_result_is_null_after_its_retention_or_without_one() {
     let clock = Arc::new(FakeClock::default());
     let store = Arc::new(Memory::new(clock.clone()));
     let engine =
@@ -139,7 +139,7 @@ async fn a_result_that_json_cannot_represent_is_sent_as_messagepack() {
 }
 
 #[tokio::test]
-async fn polling_answers_when_the_job_ends_or_408() {
+async fn polling_returns_the_end_of_the_job_or_408() {
     let place = LocalServer::start().await;
     let id = place.push(json!({"name": "sum", "argument": {}, "keep_result": true})).await;
     let late = place.get(&format!("/job/{id}/polling?timeout=0")).await;
@@ -166,7 +166,7 @@ async fn polling_answers_when_the_job_ends_or_408() {
 }
 
 #[tokio::test]
-async fn failures_are_retried_with_growing_delays_as_often_as_was_said() {
+async fn failures_are_retried_with_growing_delays_up_to_the_maximum() {
     let clock = Arc::new(FakeClock::default());
     let store = Arc::new(Memory::new(clock.clone()));
     let engine =
@@ -231,7 +231,7 @@ async fn jobs_of_other_doors_are_not_found() {
 }
 
 #[tokio::test]
-async fn bad_bodies_are_refused_and_the_field_named() {
+async fn invalid_bodies_are_refused_with_their_field() {
     let place = LocalServer::start().await;
     for (body, field) in [
         (json!({"argument": {}}), "name"),
@@ -344,7 +344,7 @@ async fn shutdown_answers_waiting_calls() {
 }
 
 #[tokio::test]
-async fn the_description_knows_every_call_and_the_one_that_a_worker_serves() {
+async fn the_description_has_every_call_including_the_one_of_workers() {
     let place = LocalServer::start().await;
     let api = place.get("/openapi.json").await.body();
     for (path, method) in [

@@ -31,7 +31,7 @@ fn references<'a>(value: &'a Value, found: &mut BTreeSet<&'a str>) {
 }
 
 #[tokio::test]
-async fn the_description_is_whole() {
+async fn the_description_is_complete() {
     let server = Server::start().await;
     let api = server.get(BodyEncoding::Json, "/openapi.json").await.body;
     assert_eq!((&api["openapi"], &api["info"]["title"]), (&"3.1.0".into(), &"crore".into()));
@@ -62,7 +62,7 @@ async fn the_description_is_whole() {
 }
 
 #[tokio::test]
-async fn every_call_that_is_described_is_there() {
+async fn every_described_call_exists() {
     let server = Server::start().await;
     let api = server.get(BodyEncoding::Json, "/openapi.json").await.body;
     let all = operations(&api);
@@ -84,7 +84,7 @@ async fn every_call_that_is_described_is_there() {
 }
 
 #[tokio::test]
-async fn the_page_to_try_it_brings_everything_with_it() {
+async fn the_try_it_page_loads_nothing_from_elsewhere() {
     let server = Server::start().await;
     let (headers, page) = server.page("/docs").await;
     let policy = headers["content-security-policy"].to_str().expect("a text");

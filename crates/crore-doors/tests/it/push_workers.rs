@@ -93,7 +93,7 @@ async fn the_call_to_a_worker_carries_the_trace_of_its_push() {
 }
 
 #[tokio::test]
-async fn a_report_may_come_with_the_answer() {
+async fn a_report_may_be_in_the_response() {
     let place = LocalServer::start().await;
     let peer = Peer::start(PeerReply::by(|n, _| match n {
         0 => packed(200, &json!({"type": "success", "result": {"sum": 3}})),
@@ -117,7 +117,7 @@ async fn a_report_may_come_with_the_answer() {
 }
 
 #[tokio::test]
-async fn nobody_is_given_more_than_it_said_and_the_least_priority_comes_first() {
+async fn no_worker_exceeds_its_slots_and_the_smallest_priority_is_first() {
     let place = LocalServer::start().await;
     let mut ids = Vec::new();
     for priority in [3, 1, 2] {
@@ -140,7 +140,7 @@ async fn nobody_is_given_more_than_it_said_and_the_least_priority_comes_first() 
 }
 
 #[tokio::test]
-async fn a_name_that_a_worker_does_not_know_is_tried_with_another() {
+async fn a_job_that_a_worker_does_not_know_is_given_to_another() {
     let place = LocalServer::start().await;
     let knows = |name: &'static str| {
         PeerReply::by(move |_, call| {
@@ -177,7 +177,7 @@ async fn a_name_that_a_worker_does_not_know_is_tried_with_another() {
 }
 
 #[tokio::test]
-async fn what_is_not_known_is_asked_again_after_a_while() {
+async fn a_kind_that_a_worker_rejected_is_offered_again_after_a_while() {
     let place = LocalServer::on(Engine::memory(), |options| {
         options.lightjq.workers.unknown_for = Span::from_millis(300);
     })
@@ -211,7 +211,7 @@ async fn an_unreachable_worker_costs_no_attempt() {
 }
 
 #[tokio::test]
-async fn a_worker_that_stays_away_is_gone_and_others_go_on() {
+async fn a_worker_that_does_not_return_is_removed_and_others_continue() {
     let place = LocalServer::on(Engine::memory(), |options| {
         with_short_intervals(options);
         options.lightjq.workers.gone_after = Span::from_millis(100);
@@ -238,7 +238,7 @@ async fn a_worker_that_stays_away_is_gone_and_others_go_on() {
 }
 
 #[tokio::test]
-async fn what_a_worker_answers_wrongly_is_a_failure_of_the_job() {
+async fn an_invalid_response_of_a_worker_fails_the_job() {
     for (speaks, message) in [
         (PeerReply::status(500), "the worker answered 500"),
         (PeerReply::status(400), "the worker answered 400"),
@@ -283,7 +283,7 @@ async fn a_busy_worker_is_left_alone_and_the_job_goes_elsewhere() {
 }
 
 #[tokio::test]
-async fn a_worker_that_hangs_or_never_reports_is_ended_by_the_timeout() {
+async fn a_job_of_a_worker_that_hangs_or_never_reports_times_out() {
     for speaks in [PeerReply::nothing(), PeerReply::status(202)] {
         let place = LocalServer::start().await;
         let peer = Peer::start(speaks).await;
@@ -300,7 +300,7 @@ async fn a_worker_that_hangs_or_never_reports_is_ended_by_the_timeout() {
 }
 
 #[tokio::test]
-async fn the_place_of_a_job_that_timed_out_is_free_again() {
+async fn the_slot_of_a_job_that_timed_out_is_free_again() {
     let place = LocalServer::start().await;
     let peer =
         Peer::start(PeerReply::by(|n, _| if n == 0 { plain(202) } else { plain(200) })).await;
@@ -314,7 +314,7 @@ async fn the_place_of_a_job_that_timed_out_is_free_again() {
 }
 
 #[tokio::test]
-async fn a_worker_that_dies_loses_no_job() {
+async fn a_killed_worker_loses_no_job() {
     let place = LocalServer::on(Engine::memory(), with_short_intervals).await;
     let mortal = Peer::start(PeerReply::status(202)).await;
     place.join(&mortal.url(), 3).await;
@@ -332,7 +332,7 @@ async fn a_worker_that_dies_loses_no_job() {
 }
 
 #[tokio::test]
-async fn a_report_counts_once_and_only_from_whoever_has_the_job() {
+async fn a_report_counts_once_and_only_from_the_holder_of_the_job() {
     let place = LocalServer::start().await;
     let peer = Peer::start(PeerReply::status(202)).await;
     let worker = place.join(&peer.url(), 1).await;
@@ -365,7 +365,7 @@ async fn a_report_counts_once_and_only_from_whoever_has_the_job() {
 }
 
 #[tokio::test]
-async fn a_report_that_is_faster_than_the_answer_counts() {
+async fn a_report_that_arrives_before_the_response_counts() {
     let place = Arc::new(LocalServer::start().await);
     let worker = Arc::new(Mutex::new(String::new()));
     let (reporter, id) = (Arc::clone(&place), Arc::clone(&worker));
@@ -406,7 +406,7 @@ async fn redirects_are_not_followed_and_cost_no_attempt() {
 }
 
 #[tokio::test]
-async fn jobs_are_signed_so_that_a_worker_knows_who_sends_them() {
+async fn jobs_are_signed_with_the_configured_secret() {
     let key = [7; 32];
     let secret =
         format!("whsec_{}", base64::Engine::encode(&base64::prelude::BASE64_STANDARD, key));
@@ -433,7 +433,7 @@ async fn jobs_are_signed_so_that_a_worker_knows_who_sends_them() {
 }
 
 #[tokio::test]
-async fn limits_hold_for_what_is_given_to_push_workers() {
+async fn limits_hold_for_push_workers() {
     let place = LocalServer::start().await;
     let limit =
         crore_core::limit::Limit::parse(r#"where kind = "mail" concurrency 2"#).expect("good");

@@ -45,7 +45,7 @@ async fn send(server: &Server, bytes: &[u8]) -> TcpStream {
 }
 
 #[tokio::test]
-async fn a_connection_that_says_nothing_is_closed() {
+async fn a_silent_connection_is_closed() {
     let server = with_short_timeout(|_, listening| listening.first_bytes_time = short()).await;
     for bytes in [&b""[..], b"P", b"PRI * HTTP/2.0"] {
         assert_eq!(until_closed(&mut send(&server, bytes).await).await, "");
@@ -63,7 +63,7 @@ async fn a_slow_head_and_an_idle_connection_are_closed() {
 }
 
 #[tokio::test]
-async fn a_slow_body_is_given_up() {
+async fn a_slow_body_times_out() {
     let server = with_short_timeout(|options, _| options.api.body_time = short()).await;
     let head = "POST /v1/jobs HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n";
     for rest in ["content-length: 100\r\n\r\n{", "transfer-encoding: chunked\r\n\r\n1\r\n{\r\n"] {
@@ -74,7 +74,7 @@ async fn a_slow_body_is_given_up() {
 }
 
 #[tokio::test]
-async fn an_http2_peer_that_is_silent_is_closed() {
+async fn a_silent_http2_peer_is_closed() {
     let server = with_short_timeout(|_, listening| {
         (listening.ping_every, listening.ping_time) = (short(), short());
     })
@@ -110,7 +110,7 @@ async fn a_connection_is_closed_at_its_maximum_age() {
 }
 
 #[tokio::test]
-async fn there_are_no_more_connections_than_allowed() {
+async fn connections_are_limited() {
     let server = with_short_timeout(|_, listening| listening.max_connections = 2).await;
     let one = send(&server, b"GET /livez HTTP/1.1\r\nhost: localhost\r\n\r\n").await;
     let two = send(&server, b"GET /livez HTTP/1.1\r\nhost: localhost\r\n\r\n").await;
@@ -130,7 +130,7 @@ async fn there_are_no_more_connections_than_allowed() {
 }
 
 #[tokio::test]
-async fn heads_and_bodies_have_a_largest_size() {
+async fn heads_and_bodies_have_a_maximum_size() {
     let server = with_short_timeout(|options, _| options.api.max_body = Size(1000)).await;
     let head = |name: &str, n: usize| {
         let value = "x".repeat(n);
@@ -160,7 +160,7 @@ async fn heads_and_bodies_have_a_largest_size() {
 }
 
 #[tokio::test]
-async fn requests_that_others_may_understand_differently_are_refused() {
+async fn ambiguous_requests_are_refused() {
     let server = Server::start().await;
     let post = "POST /v1/jobs HTTP/1.1\r\ncontent-type: application/json\r\nconnection: close\r\n";
     let body = r#"{"kind":"k"}"#;
@@ -187,7 +187,7 @@ async fn requests_that_others_may_understand_differently_are_refused() {
 /// hyper decides which length counts before the request is visible, and removes the other header. The request cannot
 /// be refused here, but the connection is closed after it.
 #[tokio::test]
-async fn a_body_with_two_lengths_is_the_last_of_its_connection() {
+async fn a_body_with_two_lengths_closes_the_connection() {
     let server = Server::start().await;
     let post = "POST /v1/jobs HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n";
     let body = r#"{"kind":"k"}"#;
@@ -202,7 +202,7 @@ async fn a_body_with_two_lengths_is_the_last_of_its_connection() {
 }
 
 #[tokio::test]
-async fn requests_may_follow_each_other_and_ask_before_they_send() {
+async fn pipelining_and_expect_continue_work() {
     let server = Server::start().await;
     let one = "GET /livez HTTP/1.1\r\nhost: localhost\r\n\r\n";
     let last = "GET /livez HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n";

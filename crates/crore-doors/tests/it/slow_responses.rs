@@ -91,7 +91,7 @@ async fn push(server: &Server, kind: &str) {
 }
 
 #[tokio::test]
-async fn a_connection_goes_on_after_answers_that_took_long() {
+async fn a_connection_stays_open_after_slow_responses() {
     let server = Server::start().await;
     let mut line = LongPollConnection::open(&server).await;
     for kept in ["", "\r\nconnection: Keep-Alive"] {
@@ -104,7 +104,7 @@ async fn a_connection_goes_on_after_answers_that_took_long() {
 }
 
 #[tokio::test]
-async fn requests_that_follow_one_that_takes_long_are_answered_after_it() {
+async fn pipelined_requests_are_answered_after_a_slow_one() {
     let server = Server::start().await;
     let mut line = LongPollConnection::open(&server).await;
     // One request is pipelined with the fetch, others follow while it waits.
@@ -123,7 +123,7 @@ async fn requests_that_follow_one_that_takes_long_are_answered_after_it() {
 }
 
 #[tokio::test]
-async fn what_comes_in_pieces_is_one_request() {
+async fn a_request_may_arrive_in_pieces() {
     let server = Server::start().await;
     let mut line = LongPollConnection::open(&server).await;
     let request = fetch(POST, "one");
@@ -151,7 +151,7 @@ async fn a_client_that_disconnects_during_a_slow_fetch_takes_no_job() {
 }
 
 #[tokio::test]
-async fn a_request_that_is_the_last_one_stays_the_last_one() {
+async fn no_request_is_served_after_the_last_of_its_connection() {
     let server = Server::start().await;
     let chunked = "POST /v1/fetch HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n\
                    transfer-encoding: chunked\r\ncontent-length: 3\r\n\r\n\
@@ -170,7 +170,7 @@ async fn a_request_that_is_the_last_one_stays_the_last_one() {
 }
 
 #[tokio::test]
-async fn a_connection_that_is_too_old_ends_with_its_long_answer() {
+async fn a_connection_over_its_maximum_age_closes_after_its_pending_response() {
     let max_age = Span::from_secs(1);
     let listening = listen::Options { max_age, ..listen::Options::default() };
     let server = Server::start_with(Options::default(), listening).await;
@@ -184,7 +184,7 @@ async fn a_connection_that_is_too_old_ends_with_its_long_answer() {
 }
 
 #[tokio::test]
-async fn a_stop_waits_for_a_long_answer_and_not_for_ever() {
+async fn a_stop_waits_a_limited_time_for_a_slow_response() {
     let mut server = Server::start().await;
     let mut line = LongPollConnection::open(&server).await;
     line.poll(&server, &fetch(POST, "q")).await;

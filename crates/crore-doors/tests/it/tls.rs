@@ -151,7 +151,7 @@ fn pair(pair: &Pair) -> Value {
 }
 
 #[tokio::test]
-async fn versions_1_2_and_1_3_are_spoken_and_no_other() {
+async fn only_tls_1_2_and_1_3_are_accepted() {
     let authority = CertificateAuthority::new();
     let (server, _) = serve(&options(&authority.server())).await;
     for (version, spoken) in [("TLSv1_3", "TLSv1.3"), ("TLSv1_2", "TLSv1.2")] {
@@ -187,7 +187,7 @@ async fn both_protocols_are_offered() {
 }
 
 #[tokio::test]
-async fn both_protocols_are_spoken_over_tls_also_when_an_answer_takes_long() {
+async fn both_http_versions_work_over_tls_also_with_slow_responses() {
     let authority = CertificateAuthority::new();
     let (server, _) = serve(&options(&authority.server())).await;
     let id = server.engine.push("q", "x").await.expect("it is stored");
@@ -230,7 +230,7 @@ async fn clients_detect_invalid_server_certificates() {
 }
 
 #[tokio::test]
-async fn a_client_is_known_by_a_good_certificate_and_by_no_other() {
+async fn a_client_is_authenticated_only_by_a_valid_certificate() {
     let (authority, stranger) = (CertificateAuthority::new(), CertificateAuthority::new());
     let names = &["worker.example"];
     let good = authority.sign("good", names, CertificateUse::Client, |_| {});
@@ -320,7 +320,7 @@ async fn a_client_is_known_by_a_good_certificate_and_by_no_other() {
 }
 
 #[tokio::test]
-async fn new_files_are_used_for_new_connections_and_bad_ones_are_not() {
+async fn new_connections_use_reloaded_certificates_unless_they_are_invalid() {
     let authority = CertificateAuthority::new();
     let first = authority.server();
     let (server, tls) = serve(&options(&first)).await;
@@ -347,7 +347,7 @@ async fn new_files_are_used_for_new_connections_and_bad_ones_are_not() {
 }
 
 #[test]
-fn settings_that_do_not_fit_together_are_named() {
+fn conflicting_settings_are_reported_with_their_names() {
     let authority = CertificateAuthority::new();
     let server = authority.server();
     let missing = Some(PathBuf::from("/nowhere/at-all.pem"));

@@ -34,7 +34,7 @@ async fn until_waiting(server: &Server, n: usize) {
 }
 
 #[tokio::test]
-async fn a_wait_ends_with_nothing_when_its_time_is_over() {
+async fn a_wait_returns_nothing_at_its_timeout() {
     let server = Server::start().await;
     let ask = json!({"queues": ["empty"], "wait": "20ms"});
     let fetched = server.post(BodyEncoding::Json, "/v1/fetch", &ask).await;
@@ -47,7 +47,7 @@ async fn a_wait_ends_with_nothing_when_its_time_is_over() {
 }
 
 #[tokio::test]
-async fn a_client_that_leaves_is_not_waited_for_and_takes_no_job() {
+async fn a_client_that_disconnects_takes_no_job() {
     let server = Server::start().await;
     let mut stream = server.connect().await;
     let body = r#"{"queues":["left"],"worker":"gone","wait":"60s"}"#;
@@ -96,7 +96,7 @@ async fn waiting_calls_get_the_result_and_only_one_gets_a_single_read_result() {
 }
 
 #[tokio::test]
-async fn a_result_that_comes_while_the_doors_close_is_heard_or_left_where_it_is() {
+async fn a_result_during_shutdown_is_delivered_or_stays_stored() {
     let dir = tempfile::tempdir().expect("a directory");
     for round in 0..10 {
         let engine = Engine::open(dir.path().join(round.to_string())).expect("opened");
@@ -164,7 +164,7 @@ fn listening(path: &str) -> String {
 }
 
 #[tokio::test]
-async fn events_are_heard_as_they_happen_and_the_slow_are_told_what_they_missed() {
+async fn listeners_get_events_at_once_and_slow_ones_the_number_missed() {
     let server = Server::start().await;
     let mut events = EventStream::open(&server, &listening("/v1/events?queue=heard")).await;
     server.post(BodyEncoding::Json, "/v1/jobs", &json!({"kind": "other"})).await;
@@ -198,7 +198,7 @@ async fn events_are_heard_as_they_happen_and_the_slow_are_told_what_they_missed(
 }
 
 #[tokio::test]
-async fn too_many_listeners_are_refused_and_those_who_leave_make_room() {
+async fn listeners_are_limited_and_a_closed_one_frees_its_place() {
     let options = crore_doors::Options {
         api: crore_api::Options { max_listeners: 1, ..Default::default() },
         ..Default::default()
@@ -223,7 +223,7 @@ async fn too_many_listeners_are_refused_and_those_who_leave_make_room() {
 }
 
 #[tokio::test]
-async fn an_act_on_many_says_how_far_it_has_come() {
+async fn a_bulk_action_reports_its_progress() {
     let server = Server::start().await;
     let batch = json!({"jobs": vec![json!({"kind": "many", "delay": "1h"}); 1000]});
     for _ in 0..3 {

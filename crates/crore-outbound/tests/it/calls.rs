@@ -56,7 +56,7 @@ fn is_denied(result: &Result<StatusCode, CallError>) -> bool {
 }
 
 #[tokio::test]
-async fn no_spelling_of_an_inner_address_is_called() {
+async fn no_spelling_of_an_internal_address_is_called() {
     let (v4, v6) = (Trap::at([127, 0, 0, 1]), Trap::at([0, 0, 0, 0, 0, 0, 0, 1]));
     let outbound = Outbound::new(open_options(&[]));
     for (host, trap) in [
@@ -88,7 +88,7 @@ async fn no_spelling_of_an_inner_address_is_called() {
 }
 
 #[tokio::test]
-async fn addresses_inside_need_to_be_allowed_and_metadata_is_never_called() {
+async fn internal_addresses_must_be_allowed_and_metadata_is_never_called() {
     let inside = ["10.1.2.3", "172.16.0.1", "192.168.1.1", "100.64.0.1", "[fd12::1]", "198.18.0.1"];
     let never = [
         "169.254.169.254",
@@ -254,7 +254,7 @@ fn endless(start: &[u8]) -> Vec<u8> {
 }
 
 #[tokio::test]
-async fn garbage_and_silence_are_no_answers() {
+async fn garbage_and_silence_are_errors() {
     let options =
         Options { connect_time: Span::from_millis(200), ..open_options(&["127.0.0.1/32"]) };
     let outbound = Outbound::new(options);

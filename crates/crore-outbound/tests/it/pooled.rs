@@ -26,7 +26,7 @@ async fn get(client: &PooledClient, url: &str) -> Result<StatusCode, CallError> 
 }
 
 #[tokio::test]
-async fn a_connection_is_used_again() {
+async fn a_connection_is_reused() {
     let peer = Peer::start(PeerReply::status(202)).await;
     let names = FakeResolver::new(&[&[[127, 0, 0, 1]], &[[127, 0, 0, 3]]]);
     let outbound = Outbound::with_resolver(open_options(&["127.0.0.1/32"]), names);

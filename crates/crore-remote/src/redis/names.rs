@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn texts_are_spread_over_the_shards() {
+    fn keys_are_spread_over_the_shards() {
         let layout = Layout::new("p", 8);
         let mut counts = [0; 8];
         for n in 0..8000 {

@@ -198,7 +198,7 @@ async fn keys_limits_and_dependencies(engine: Engine) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_job_goes_its_way_on_postgres() {
+async fn a_job_runs_through_its_states_on_postgres() {
     if let Some((store, clock)) = crate::postgres::shared_store().await {
         from_push_to_end(engine_on(store, clock).await).await;
     }
@@ -212,7 +212,7 @@ async fn keys_limits_and_dependencies_hold_on_postgres() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_job_goes_its_way_on_redis() {
+async fn a_job_runs_through_its_states_on_redis() {
     let (store, clock) = crate::redis::single().await;
     from_push_to_end(engine_on(store, (*clock).clone()).await).await;
 }

@@ -133,14 +133,14 @@ async fn order_is_merged_over_shards() {
 }
 
 #[tokio::test]
-async fn the_first_to_open_settles_the_number_of_shards() {
+async fn the_first_opening_fixes_the_number_of_shards() {
     let prefix = unique_name("r");
     assert_eq!(open_at(&prefix, 4, None).await.shards(), 4);
     assert_eq!(open_at(&prefix, 16, None).await.shards(), 4);
 }
 
 #[tokio::test]
-async fn without_a_test_clock_the_time_is_of_redis() {
+async fn the_clock_is_that_of_redis_unless_a_test_sets_one() {
     let store = open_at(&unique_name("r"), 8, None).await;
     let id = push(&store, vec![job("q")]).await[0].id().expect("new");
     let claimed = claim(&store, "q", 1).await.remove(0);
@@ -226,7 +226,7 @@ async fn claim_after_trouble(store: &Redis) -> usize {
 }
 
 #[tokio::test]
-async fn a_delivery_is_not_used_again_even_if_redis_forgets_its_count() {
+async fn a_delivery_number_is_not_reused_even_if_redis_loses_the_counter() {
     let own = start_own().await;
     push(&own.store, vec![job("q"), job("q")]).await;
     let first = claim(&own.store, "q", 1).await.remove(0);
@@ -237,7 +237,7 @@ async fn a_delivery_is_not_used_again_even_if_redis_forgets_its_count() {
 }
 
 #[tokio::test]
-async fn jobs_behind_a_limit_cost_others_nothing() {
+async fn jobs_behind_a_limit_do_not_slow_down_others() {
     let own = start_own().await;
     define_limit(&own.store, "x", "concurrency 0").await;
     let mut costs = Vec::new();
@@ -253,7 +253,7 @@ async fn jobs_behind_a_limit_cost_others_nothing() {
 }
 
 #[tokio::test]
-async fn a_permit_that_nobody_holds_is_found_when_permits_run_short() {
+async fn a_leaked_permit_is_found_when_permits_run_out() {
     let own = start_own().await;
     define_limit(&own.store, "x", "concurrency 1").await;
     push(&own.store, vec![limited("q", "x"), limited("q", "x")]).await;
@@ -287,7 +287,7 @@ async fn a_key_held_by_a_push_that_never_committed_is_free_after_a_while() {
 }
 
 #[tokio::test]
-async fn a_full_redis_refuses_pushes_and_takes_reports() {
+async fn a_full_redis_refuses_pushes_and_accepts_reports() {
     let own = start_own().await;
     push(&own.store, vec![job("q")]).await;
     own.command(&["CONFIG", "SET", "maxmemory", "1mb"]);

@@ -81,7 +81,7 @@ async fn push_that_meets_an_unfinished_push_completes_it() {
 }
 
 #[tokio::test]
-async fn opening_completes_what_was_left() {
+async fn opening_completes_interrupted_writes() {
     let (prefix, clock) = (unique_name("r"), Arc::new(FakeClock::default()));
     let doomed = open_at(&prefix, 8, Some(&clock)).await;
     doomed.halt_before_delivery();

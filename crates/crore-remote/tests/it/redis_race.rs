@@ -53,7 +53,7 @@ async fn no_job_is_claimed_twice() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn no_limit_is_passed_and_no_permit_is_lost() {
+async fn no_limit_is_exceeded_and_no_permit_is_lost() {
     let store = store().await;
     define_limit(&store, "x", "concurrency 3").await;
     define_limit(&store, "y", "concurrency 2").await;

@@ -68,7 +68,7 @@ mod tests {
     }
 
     #[test]
-    fn each_line_is_an_argument_without_the_blanks_around_it() {
+    fn each_line_is_a_trimmed_argument() {
         let args = given("lines", b" a b \r\n\n\t\n$(id)\n\xff\n").expect("arguments");
         assert_eq!(args, ["-n", "a b", "$(id)", "\u{fffd}"]);
     }
@@ -84,13 +84,13 @@ mod tests {
     }
 
     #[test]
-    fn an_array_of_strings_is_taken_as_it_is() {
+    fn an_array_of_strings_is_passed_unchanged() {
         let args = given("args", br#"["", " a\n", "b"]"#).expect("arguments");
         assert_eq!(args, ["-n", "", " a\n", "b"]);
     }
 
     #[test]
-    fn a_payload_that_is_no_argument_is_none() {
+    fn a_payload_passed_otherwise_adds_no_argument() {
         for way in ["stdin", "none"] {
             assert_eq!(given(way, b"a\nb\0").expect("arguments"), ["-n"]);
         }

@@ -88,7 +88,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_mark_is_unique_large_and_read_as_it_is_written() {
+    fn a_mark_is_unique_and_parses_back() {
         let (one, other) = (RunMark::new(), RunMark::new());
         assert_ne!(one, other);
         assert!(one.is_of_host() && other.is_of_host());
@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn this_process_bears_no_mark() {
+    fn this_process_has_no_mark() {
         let own = i32::try_from(std::process::id()).expect("a small number");
         assert_eq!(RunMark::in_limits(own), None);
         assert!(RunMark::in_environment(own).is_ok());

@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_is_found_on_the_path_of_the_host_and_matched_as_what_it_is() {
+    fn a_program_name_is_resolved_on_the_path_and_matched_by_name_or_path() {
         let found = find("sh", &Patterns::default()).expect("there is a shell");
         let found = found.to_str().expect("a text");
         assert!(found.starts_with('/') && found.ends_with("/sh"), "{found}");

@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn whatever_would_reach_the_machine_is_refused_by_its_name() {
+    fn settings_that_would_reach_the_host_are_refused_with_their_field() {
         let cases = [
             (json!({ "HostConfig": { "Privileged": true } }), "`HostConfig.Privileged`"),
             (json!({ "HostConfig": { "Binds": ["/:/host"] } }), "`HostConfig.Binds`"),

@@ -186,7 +186,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_image_without_a_tag_is_the_latest() {
+    fn an_image_without_a_tag_has_the_tag_latest() {
         let cases = [
             ("alpine", "alpine:latest"),
             ("alpine:3", "alpine:3"),

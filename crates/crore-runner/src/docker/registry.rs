@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn the_registry_of_an_image_is_read_as_engines_read_it() {
+    fn the_registry_of_an_image_is_parsed_as_docker_does() {
         let cases = [
             ("alpine", HUB),
             ("team/alpine:3", HUB),
@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_password_is_for_one_registry_alone() {
+    async fn a_password_is_sent_to_its_registry_only() {
         let settings = json!({ "user": "me", "password": "env:PATH" });
         let registry = resolved(settings, Some("a.example/x")).expect("right");
         let mut masks = Masks::default();

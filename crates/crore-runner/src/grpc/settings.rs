@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn a_method_is_written_with_a_slash_before_it_or_not() {
+    fn a_method_may_begin_with_a_slash() {
         for written in [json!({ "method": "shop.Till/Pay" }), json!({ "path": "/shop.Till/Pay" })] {
             let mut settings = written;
             settings["url"] = json!("http://a.example");

@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_are_logged_whole_however_they_arrive() {
+    fn lines_are_logged_whole_however_they_are_split() {
         let chunks: [&[u8]; 4] = [b"a", b"b\n\nc\r", b"\nd\xff", b"e"];
         assert_eq!(logged_lines(&chunks, &Masks::default()), ["ab", "", "c", "d\u{fffd}e"]);
     }
@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn no_part_of_a_secret_is_logged_after_a_flood_that_ended_within_it() {
+    async fn no_part_of_a_secret_is_logged_when_a_flood_ends_within_it() {
         let mut masks = Masks::default();
         masks.add("very-secret");
         let logged = Arc::new(Mutex::new(Vec::new()));

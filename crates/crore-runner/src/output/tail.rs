@@ -57,7 +57,7 @@ mod tests {
     }
 
     #[test]
-    fn no_part_of_a_secret_stands_at_the_cut_of_a_tail() {
+    fn no_part_of_a_secret_remains_where_a_tail_is_cut() {
         let mut masks = Masks::default();
         masks.add("0123456789");
         for filler in 4080..4110 {
@@ -71,7 +71,7 @@ mod tests {
     }
 
     #[test]
-    fn no_part_of_a_secret_stands_at_the_cut_of_what_came_at_once() {
+    fn no_part_of_a_secret_remains_where_a_chunk_is_cut() {
         let mut masks = Masks::default();
         masks.add("0123456789");
         for odd in 0..11 {

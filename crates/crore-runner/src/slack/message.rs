@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_line_is_the_title_and_what_follows_the_text() {
+    fn the_first_line_is_the_title_and_the_rest_the_text() {
         let (green, red) = ("#36f64f", "#ff0000");
         for (more, expected) in [
             (json!({ "output": "one\ntwo\nthree" }), texts(green, "one", "two\nthree")),
@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn long_texts_are_cut_and_no_escape_is_cut_in_two() {
+    fn long_texts_are_truncated_outside_of_escapes() {
         let long = "x".repeat(40_000);
         let (_, title, text) =
             message_texts(json!({ "output": format!("one\n{long}") })).expect("told");

@@ -120,7 +120,7 @@ async fn without_a_pool_each_job_has_its_own_runner() {
 }
 
 #[tokio::test]
-async fn a_pooled_runner_runs_many_also_after_a_failure() {
+async fn a_pooled_runner_is_reused_also_after_a_failure() {
     let makes = CountingFactory::new();
     let runners = Runners::new().with(makes.clone());
     assert_eq!(run(&runners, pooled(1, 4), "").await.expect("it ran"), "0");
@@ -169,7 +169,7 @@ async fn pool_size_limits_runs_and_waiting_can_be_stopped() {
 }
 
 #[tokio::test]
-async fn a_new_revision_has_new_runners_and_the_old_are_dropped() {
+async fn a_new_revision_gets_new_runners_and_drops_the_old_ones() {
     let makes = CountingFactory::new();
     let runners = Runners::new().with(makes.clone());
     assert_eq!(run(&runners, pooled(1, 2), "").await.expect("it ran"), "0");
@@ -185,7 +185,7 @@ async fn a_new_revision_has_new_runners_and_the_old_are_dropped() {
 
 #[tokio::test(start_paused = true)]
 #[expect(clippy::disallowed_methods, reason = "the clock is paused, and moves by this alone")]
-async fn runners_that_no_job_needs_are_dropped_after_a_while_and_nothing_ticks_on() {
+async fn idle_runners_are_dropped_and_no_timer_remains() {
     const MINUTE: Duration = Duration::from_secs(60);
     let makes = CountingFactory::new();
     let runners = Runners::new().with(makes.clone());
@@ -211,7 +211,7 @@ async fn runners_that_no_job_needs_are_dropped_after_a_while_and_nothing_ticks_o
 }
 
 #[tokio::test]
-async fn a_panic_costs_its_job_and_its_runner_and_nothing_else() {
+async fn a_panic_fails_its_job_and_drops_its_runner_only() {
     let makes = CountingFactory::new();
     let runners = Runners::new().with(makes.clone());
     assert_eq!(run(&runners, pooled(1, 1), "").await.expect("it ran"), "0");
@@ -227,7 +227,7 @@ async fn a_panic_costs_its_job_and_its_runner_and_nothing_else() {
 }
 
 #[tokio::test]
-async fn a_runner_that_is_dropped_halfway_is_not_used_again() {
+async fn a_runner_dropped_during_a_run_is_not_reused() {
     let makes = CountingFactory::new();
     let runners = Runners::new().with(makes.clone());
     let dropped = timeout(Duration::from_millis(20), run(&runners, pooled(1, 1), "wait")).await;

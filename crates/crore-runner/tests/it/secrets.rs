@@ -31,7 +31,7 @@ async fn waits_for_its_secret(
 }
 
 #[test]
-fn a_secret_that_does_not_come_holds_up_its_job_alone() {
+fn a_slow_secret_delays_its_own_job_only() {
     let one = Builder::new_current_thread().enable_all().max_blocking_threads(1).build();
     one.expect("a runtime").block_on(async {
         // Blocks the only blocking thread.

@@ -89,7 +89,7 @@ async fn unwanted_or_empty_summaries_are_not_posted() {
 }
 
 #[tokio::test]
-async fn a_refusal_is_a_failure_with_slacks_word_and_without_the_token() {
+async fn a_refusal_fails_with_the_error_of_slack_and_without_the_token() {
     let token = SecretFile::new("xoxb-hush");
     for (status, body, class, again) in [
         (
@@ -134,7 +134,7 @@ async fn a_refusal_is_a_failure_with_slacks_word_and_without_the_token() {
 }
 
 #[tokio::test]
-async fn a_webhook_that_is_a_secret_is_in_no_failure() {
+async fn a_secret_webhook_url_is_masked_in_failures() {
     let peer = Peer::start(PeerReply::status(404)).await;
     let gone = ForbiddenListener::at([127, 0, 0, 1]).port();
     let inner = ForbiddenListener::at([127, 0, 0, 2]);
@@ -154,7 +154,7 @@ async fn a_webhook_that_is_a_secret_is_in_no_failure() {
 }
 
 #[tokio::test]
-async fn a_webhook_that_is_sent_back_is_in_no_failure() {
+async fn a_webhook_url_echoed_in_a_response_is_masked() {
     let peer = Peer::start(PeerReply::by(|_, call| {
         let rest = call.uri.path_and_query().expect("a path").as_str();
         let echo = format!("no_service at {rest}, {}", rest.replace('-', "%2d"));
@@ -177,7 +177,7 @@ async fn a_webhook_that_is_sent_back_is_in_no_failure() {
 }
 
 #[test]
-fn settings_are_checked_by_their_fields() {
+fn invalid_settings_are_reported_with_their_field() {
     let slack = slack();
     assert_eq!((slack.name(), slack.must_be_allowed()), ("slack", false));
     for (settings, field) in [

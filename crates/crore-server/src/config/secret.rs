@@ -67,7 +67,7 @@ mod tests {
     }
 
     #[test]
-    fn a_secret_is_the_first_line_of_its_file_and_never_the_value_itself() {
+    fn a_secret_is_the_first_line_of_a_file_and_never_inline() {
         let dir = tempfile::tempdir().expect("a directory");
         let path = dir.path().join("secret");
         std::fs::write(&path, "hunter2\n").expect("a file");

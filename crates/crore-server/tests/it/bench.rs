@@ -41,7 +41,7 @@ fn assert_percentiles(spread: &Value) {
 }
 
 #[test]
-fn every_door_brings_every_job_to_its_end_and_leaves_nothing() {
+fn every_job_of_every_door_ends_and_nothing_is_left() {
     let dir = dir();
     let server = Server::start(dir.path(), &["--memory", "--no-runners"]);
     let doors: [(&str, u64, &[&str]); 5] = [
@@ -149,7 +149,7 @@ fn a_deleted_job_is_reported_as_lost() {
 }
 
 #[test]
-fn a_job_delivered_twice_is_reported_as_doubled() {
+fn a_job_delivered_twice_is_reported_as_a_duplicate() {
     let (err, report) = run_with_interference(|server, queue| {
         let id = eventually(LONG, || {
             let done = server.get(&format!("/v1/jobs?state=done&queue={queue}"));

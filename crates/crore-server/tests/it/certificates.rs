@@ -96,7 +96,7 @@ fn sighup_does_not_stop_a_server() {
 }
 
 #[test]
-fn a_client_with_a_certificate_may_do_what_the_operator_says_and_no_more() {
+fn a_client_with_a_certificate_has_exactly_the_configured_scopes() {
     let dir = dir();
     let authority = Authority::new();
     write(dir.path(), "ca.pem", &authority.0.pem());

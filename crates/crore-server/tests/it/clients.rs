@@ -53,7 +53,7 @@ async fn a_job_runs_and_gives_its_result() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn operators_see_a_worker_while_it_is_there() {
+async fn workers_are_listed_while_connected() {
     let dir = dir();
     let server = Server::start(dir.path(), &["--no-runners"]);
     let client = connect(&server).await;
@@ -95,7 +95,7 @@ async fn a_refused_push_names_the_field_and_does_not_harm_the_others() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_handler_that_panics_has_failed_and_its_worker_goes_on() {
+async fn a_panicking_handler_fails_its_job_and_the_worker_continues() {
     let dir = dir();
     let server = Server::start(dir.path(), &[]);
     let client = connect(&server).await;
@@ -157,7 +157,7 @@ async fn a_worker_keeps_its_job_while_the_server_is_killed_and_started_again() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_worker_whose_server_is_gone_ends_when_its_time_to_stop_is_over() {
+async fn a_worker_without_a_server_exits_at_its_stop_timeout() {
     let dir = dir();
     let server = Server::start(dir.path(), &[]);
     let client = connect(&server).await;
@@ -181,7 +181,7 @@ async fn a_worker_whose_server_is_gone_ends_when_its_time_to_stop_is_over() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_running_job_is_told_to_stop_and_says_so() {
+async fn a_running_job_is_asked_to_stop_and_is_cancelled() {
     let dir = dir();
     let server = Server::start(dir.path(), &[]);
     let client = connect(&server).await;
@@ -209,7 +209,7 @@ async fn a_running_job_is_told_to_stop_and_says_so() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_worker_that_stops_hands_back_what_takes_too_long() {
+async fn a_stopping_worker_hands_back_jobs_that_take_too_long() {
     let dir = dir();
     let server = Server::start(dir.path(), &[]);
     let client = connect(&server).await;

@@ -24,7 +24,7 @@ fn work(server: &Server, queue: &str, report: Value) {
 }
 
 #[test]
-fn a_job_is_pushed_looked_at_waited_for_and_removed() {
+fn a_job_is_pushed_shown_waited_for_and_deleted() {
     let dir = dir();
     let server = server(dir.path());
     let push =
@@ -74,7 +74,7 @@ fn lines_of_the_standard_input_are_jobs_or_payloads() {
 }
 
 #[test]
-fn a_payload_may_come_from_a_file_and_has_to_be_json() {
+fn a_payload_may_come_from_a_file_and_must_be_json() {
     let dir = dir();
     let server = server(dir.path());
     let file = dir.path().join("letter.json");
@@ -147,7 +147,7 @@ fn jobs_are_cancelled_retried_and_moved_by_their_ids() {
 }
 
 #[test]
-fn a_queue_is_paused_resumed_drained_and_set() {
+fn a_queue_is_paused_resumed_drained_and_configured() {
     let dir = dir();
     let server = server(dir.path());
     server.run(&["job", "push", "mail"]).success();
@@ -244,7 +244,7 @@ fn a_job_without_an_error_is_printed_without_one() {
 }
 
 #[test]
-fn a_handler_that_is_not_there_cannot_be_removed_and_a_kind_is_not_empty() {
+fn removing_an_unknown_handler_and_an_empty_kind_are_errors() {
     let dir = dir();
     let server = server(dir.path());
     let gone = server.run(&["handler", "rm", "nosuch"]);

@@ -57,7 +57,7 @@ fn a_file_that_is_not_there_is_an_error() {
 }
 
 #[test]
-fn the_schema_is_one_and_knows_every_section() {
+fn the_schema_is_json_and_has_every_section() {
     let dir = dir();
     let schema = run(dir.path(), &["config", "schema"]).success();
     let schema: serde_json::Value = serde_json::from_str(&schema).expect("JSON");

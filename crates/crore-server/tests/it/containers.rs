@@ -67,7 +67,7 @@ impl Drop for Host {
 }
 
 #[test]
-fn what_a_killed_host_has_left_the_next_one_removes_and_nothing_of_hosts_that_live() {
+fn a_host_removes_leftovers_of_dead_hosts_only() {
     let Some(engine) = engine() else { return };
     let dir = dir();
     let address = engine.address();

@@ -17,7 +17,7 @@ pub(crate) fn break_disk(server: &Server) {
 
 #[test]
 #[expect(clippy::disallowed_methods, reason = "it measures how long the server takes to end")]
-fn a_server_whose_disk_fails_says_so_once_ends_within_a_second_and_loses_nothing() {
+fn a_disk_failure_is_logged_once_stops_the_server_and_loses_nothing() {
     let dir = dir();
     let mut server = Server::start_through(dir.path(), IGNORING_LARGE_FILES, &[]);
     let kept = server.post("/v1/jobs", &json!({ "kind": "a", "payload": "x".repeat(5000) }));

@@ -56,7 +56,7 @@ fn a_stopping_server_refuses_new_jobs_and_lets_workers_finish() {
 }
 
 #[test]
-fn a_server_that_drains_says_how_jobs_ended_and_gives_their_results() {
+fn a_draining_server_returns_ends_and_results_of_jobs() {
     let dir = dir();
     let mut server = Server::start(dir.path(), &["--drain-for", "1h"]);
     let mut ids = Vec::new();
@@ -98,7 +98,7 @@ fn a_job_that_is_handed_back_while_the_server_drains_costs_no_attempt() {
 }
 
 #[test]
-fn a_worker_that_takes_too_long_keeps_its_job_over_the_restart() {
+fn a_slow_worker_keeps_its_job_across_a_restart() {
     let dir = dir();
     let mut server = Server::start(dir.path(), &["--drain-for", "100ms"]);
     let job = fetch(&server);
@@ -118,7 +118,7 @@ fn a_worker_that_takes_too_long_keeps_its_job_over_the_restart() {
 }
 
 #[test]
-fn a_job_whose_worker_does_not_come_back_after_the_restart_has_lost_no_attempt() {
+fn a_worker_missing_after_a_restart_costs_no_attempt() {
     let dir = dir();
     let mut server = Server::start(dir.path(), &["--drain-for", "100ms"]);
     server.post("/v1/jobs", &json!({ "kind": "a", "lease": "1s", "retry": { "max_attempts": 1 } }));
@@ -176,7 +176,7 @@ fn called(server: &Server, port: u16, told: &mpsc::Receiver<String>) -> (String,
 }
 
 #[test]
-fn a_push_worker_that_is_called_when_the_server_ends_reports_to_the_next_one() {
+fn a_push_worker_called_before_a_shutdown_reports_to_the_next_server() {
     let dir = dir();
     let mut server = Server::start(dir.path(), &["--drain-for", "100ms"]);
     let (port, told, go) = worker_at("HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n");
@@ -206,7 +206,7 @@ fn a_push_worker_that_is_called_when_the_server_ends_reports_to_the_next_one() {
 }
 
 #[test]
-fn a_push_worker_may_answer_while_the_server_drains() {
+fn a_push_worker_may_respond_while_the_server_drains() {
     let dir = dir();
     let mut server = Server::start(dir.path(), &["--drain-for", "1h"]);
     let (port, told, go) = worker_at("HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n");

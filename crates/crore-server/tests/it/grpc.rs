@@ -54,7 +54,7 @@ fn assert_client_report(seen: &Value, is_known: bool) {
 }
 
 #[test]
-fn grpcio_finds_everything_by_either_reflection_and_pushes_looks_and_works() {
+fn grpcio_uses_both_reflections_pushes_reads_and_works() {
     let Some(programs) = or_skip(Pypi::Grpc.programs()) else { return };
     for version in ["v1", "v1alpha"] {
         let dir = dir();
@@ -70,7 +70,7 @@ fn grpcio_finds_everything_by_either_reflection_and_pushes_looks_and_works() {
 const MAKE: [&str; 7] = ["token", "create", "ops", "--preset", "admin", "--data", "crore-data"];
 
 #[test]
-fn grpcio_shows_a_token_or_a_certificate_and_speaks_tls() {
+fn grpcio_authenticates_by_token_or_certificate_over_tls() {
     let Some(programs) = or_skip(Pypi::Grpc.programs()) else { return };
     let dir = dir();
     let token = run(dir.path(), &MAKE).success();
@@ -160,7 +160,7 @@ fn buf_curl_calls_by_grpc_and_by_grpc_web() {
 }
 
 #[test]
-fn a_page_with_connect_web_pushes_works_and_is_told_what_is_refused() {
+fn connect_web_pushes_works_and_gets_readable_errors() {
     let Some(home) = or_skip(Npm::Connect.home()) else { return };
     let dir = dir();
     let server = Server::start(dir.path(), &[]);

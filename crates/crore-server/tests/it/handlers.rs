@@ -74,7 +74,7 @@ impl Drop for Host {
 }
 
 #[test]
-fn a_newcomer_has_a_command_run_and_reads_what_it_printed() {
+fn the_first_steps_run_a_command_and_print_its_output() {
     let dir = dir();
     let server = Server::start(dir.path(), COMMANDS);
     let settings = r#"{"program": "echo", "args": ["hello"], "payload": "args"}"#;
@@ -192,7 +192,7 @@ fn a_later_handler_runs_waiting_jobs_and_channels_are_independent() {
 }
 
 #[test]
-fn a_run_whose_time_is_over_is_ended_with_all_that_it_began() {
+fn a_run_that_times_out_is_killed_with_its_processes() {
     let dir = dir();
     let server = start(dir.path(), &[]);
     let mark = format!("600.{}1", std::process::id());
@@ -210,7 +210,7 @@ fn a_run_whose_time_is_over_is_ended_with_all_that_it_began() {
 }
 
 #[test]
-fn a_thousand_commands_run_eight_at_a_time_and_each_once() {
+fn a_thousand_commands_run_once_each_eight_at_a_time() {
     let dir = dir();
     let server = start(dir.path(), &["--channel", "default=8"]);
     let marks = tempfile::tempdir().expect("a directory");
@@ -271,7 +271,7 @@ fn a_remote_host_runs_jobs_and_finishes_them_on_shutdown() {
 }
 
 #[test]
-fn jobs_of_a_host_that_is_killed_are_run_by_another_and_nothing_of_it_is_left() {
+fn jobs_of_a_killed_host_run_on_another_and_it_leaves_nothing() {
     let dir = dir();
     let server = start(dir.path(), &["--no-runners"]);
     let mark = format!("600.{}2", std::process::id());
@@ -294,7 +294,7 @@ fn jobs_of_a_host_that_is_killed_are_run_by_another_and_nothing_of_it_is_left() 
 }
 
 #[test]
-fn a_server_that_is_killed_leaves_no_process_and_runs_its_jobs_when_it_is_back() {
+fn a_killed_server_leaves_no_process_and_runs_its_jobs_after_a_restart() {
     let dir = dir();
     let mut server = start(dir.path(), &[]);
     let mark = format!("600.{}3", std::process::id());
@@ -313,7 +313,7 @@ fn a_server_that_is_killed_leaves_no_process_and_runs_its_jobs_when_it_is_back()
 }
 
 #[test]
-fn every_job_is_done_though_the_server_is_killed_again_and_again_while_its_runners_run() {
+fn every_job_is_done_although_the_server_is_killed_repeatedly_during_runs() {
     let dir = dir();
     let marks = tempfile::tempdir().expect("a directory");
     let mark = format!("0.2{}4", std::process::id());
@@ -350,7 +350,7 @@ fn every_job_is_done_though_the_server_is_killed_again_and_again_while_its_runne
 }
 
 #[test]
-fn a_server_that_is_told_to_stop_lets_its_own_runners_finish() {
+fn a_stopping_server_lets_its_runners_finish() {
     let dir = dir();
     let mut server = start(dir.path(), &[]);
     set(&server, "a", &shell("sleep 0.5; echo done"));
@@ -426,7 +426,7 @@ fn a_server_without_runners_accepts_handlers_and_a_host_runs_only_allowed_ones()
 }
 
 #[test]
-fn channels_may_be_a_section_of_the_file_and_faults_are_told() {
+fn channels_may_be_a_section_of_the_file_and_errors_are_reported() {
     let dir = dir();
     std::fs::write(dir.path().join("crore.toml"), "[channels]\ndefault = 3\ngpu = 1\n")
         .expect("written");

@@ -6,7 +6,7 @@ use crate::binary::{crore, dir, run};
 
 /// Snapshot of all help texts, so that every change is reviewed.
 #[test]
-fn the_help_texts_are_as_written() {
+fn the_help_texts_equal_their_snapshots() {
     let dir = dir();
     let pages: &[&[&str]] = &[
         &[],

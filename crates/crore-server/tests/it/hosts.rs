@@ -104,7 +104,7 @@ fn a_second_signal_stops_a_host_immediately() {
 }
 
 #[test]
-fn a_host_waits_for_a_server_that_is_not_there_yet_and_says_so_each_time() {
+fn a_host_retries_an_unreachable_server_and_logs_each_attempt() {
     let dir = dir();
     let address = TcpListener::bind("127.0.0.1:0").expect("a port").local_addr().expect("bound");
     let url = format!("http://{address}");
@@ -162,7 +162,7 @@ fn a_host_that_is_refused_does_not_try_again() {
 }
 
 #[test]
-fn a_server_says_in_its_log_what_it_runs_jobs_with() {
+fn a_server_logs_its_runners() {
     let dir = dir();
     let more = ["--memory", "--channel", "default=3", "--channel", "gpu=1"];
     let server = Server::start(dir.path(), &more);

@@ -58,7 +58,7 @@ fn the_calls_of_the_readme_run_real_commands() {
 }
 
 #[test]
-fn its_environment_is_read_and_logged_as_crore_keys() {
+fn the_jobworkerp_environment_is_read_and_logged_as_crore_keys() {
     let dir = dir();
     let file = "WORKER_DEFAULT_CONCURRENCY=3\nWORKER_CHANNELS=gpu\nWORKER_CHANNEL_CONCURRENCIES=2\nLOG_LEVEL=debug\n";
     std::fs::write(dir.path().join(".env"), file).expect("written");

@@ -105,7 +105,7 @@ fn python_clients_use_the_door_over_ipv4_and_ipv6() {
 }
 
 #[test]
-fn jobs_survive_the_death_of_the_server_and_a_worker_comes_back_for_them() {
+fn jobs_survive_a_killed_server_and_the_worker_reconnects() {
     let Some(python) = python() else { return };
     let dir = dir();
     let mut server = Server::start(dir.path(), &[]);

@@ -5,7 +5,7 @@ use serde_json::json;
 use crate::binary::{LONG, Server, dir, run};
 
 #[test]
-fn a_job_goes_from_push_to_done_over_plain_http() {
+fn a_job_is_pushed_and_done_over_plain_http() {
     let dir = dir();
     let server = Server::start(dir.path(), &[]);
     let pushed = server.post("/v1/jobs", &json!({ "kind": "mail", "payload": { "to": "ada" } }));
@@ -23,7 +23,7 @@ fn a_job_goes_from_push_to_done_over_plain_http() {
 }
 
 #[test]
-fn jobs_are_there_after_a_restart_and_after_a_kill() {
+fn jobs_survive_a_restart_and_a_kill() {
     let dir = dir();
     let server = Server::start(dir.path(), &[]);
     server.post("/v1/jobs", &json!({ "kind": "a" }));
@@ -49,7 +49,7 @@ fn a_server_in_memory_leaves_nothing_behind() {
 }
 
 #[test]
-fn a_directory_that_is_in_use_is_refused_with_the_process_that_has_it() {
+fn a_directory_in_use_is_refused_with_the_process_id() {
     let dir = dir();
     let first = Server::start(dir.path(), &[]);
     let second = run(dir.path(), &["serve", "--listen", "127.0.0.1:0"]);
@@ -61,7 +61,7 @@ fn a_directory_that_is_in_use_is_refused_with_the_process_that_has_it() {
 }
 
 #[test]
-fn an_address_that_is_in_use_is_refused_by_name() {
+fn an_address_in_use_is_reported_with_the_address() {
     let dir = dir();
     let first = Server::start(dir.path(), &["--data", "one"]);
     let address = first.address.to_string();

@@ -9,7 +9,7 @@ use crate::binary::{Server, call, crore, dir, run};
 use crate::disk_failure::{IGNORING_LARGE_FILES, break_disk};
 
 #[test]
-fn a_log_in_json_is_an_object_a_line() {
+fn a_json_log_has_one_object_per_line() {
     let dir = dir();
     let mut server = Server::start(dir.path(), &["--log-format", "json"]);
     server.signal("TERM");

@@ -77,7 +77,7 @@ fn samples(page: &str) -> BTreeMap<&str, f64> {
 }
 
 #[test]
-fn the_page_counts_what_has_happened() {
+fn the_metrics_page_counts_calls_and_jobs() {
     let dir = dir();
     let server = server_with_history(dir.path());
     let (text, kind) = page(server.address, "text/plain");
@@ -108,7 +108,7 @@ fn the_page_counts_what_has_happened() {
 }
 
 #[test]
-fn the_page_has_every_metric_of_the_table_and_so_has_the_guide() {
+fn the_metrics_page_and_the_guide_have_every_metric_of_the_table() {
     let dir = dir();
     let server = server_with_history(dir.path());
     let (text, _) = page(server.address, "*/*");
@@ -159,7 +159,7 @@ impl Drop for Prometheus {
 }
 
 #[test]
-fn prometheus_scrapes_it() {
+fn prometheus_scrapes_the_metrics() {
     let Some(program) = or_skip(DebianPackage::Prometheus.require_program("prometheus")) else {
         return;
     };

@@ -53,7 +53,7 @@ fn ended(server: &Server, id: &str) -> Value {
 }
 
 #[test]
-fn workers_in_python_are_given_jobs_and_their_reports_count() {
+fn python_workers_get_jobs_and_report() {
     let (_dir, server) = server();
     let _workers = [Worker::start(&server, &[]), Worker::start(&server, &[])];
     for name in ["good", "later"] {
@@ -68,7 +68,7 @@ fn workers_in_python_are_given_jobs_and_their_reports_count() {
 }
 
 #[test]
-fn garbage_and_silence_are_failures_of_the_job_and_nothing_else() {
+fn garbage_and_silence_fail_the_job_and_nothing_else() {
     let (_dir, server) = server();
     let _workers = [Worker::start(&server, &[]), Worker::start(&server, &[])];
     let garbage = push(&server, "garbage", &json!({ "max_retry": 0 }));
@@ -101,7 +101,7 @@ fn redirects_to_metadata_addresses_are_not_followed_and_cost_no_attempt() {
 }
 
 #[test]
-fn a_job_that_kills_its_workers_waits_for_one_that_can_bear_it() {
+fn a_job_that_crashes_workers_is_given_to_the_next_one() {
     let (_dir, server) = server();
     let mut weak = [Worker::start(&server, &[]), Worker::start(&server, &[])];
     let id = push(&server, "die", &json!({ "max_retry": 5 }));

@@ -37,7 +37,7 @@ fn with_a_token_public_addresses_are_served_and_calls_are_authenticated() {
 }
 
 #[test]
-fn tokens_are_made_listed_and_removed() {
+fn tokens_are_created_listed_and_removed() {
     let dir = dir();
     let server = Server::start(dir.path(), &[]);
     let admin = server.run(&["token", "create", "ops", "--preset", "admin"]).success();
@@ -114,7 +114,7 @@ fn a_server_with_a_certificate_speaks_tls() {
 }
 
 #[test]
-fn what_operators_change_stands_in_the_audit_log() {
+fn changes_by_operators_are_in_the_audit_log() {
     let dir = dir();
     let server = Server::start(dir.path(), &["--set", "audit.file=audit.jsonl"]);
     server.run(&["job", "push", "mail", "1"]).success();

@@ -64,7 +64,7 @@ fn a_running_server_makes_a_backup_below_its_own_directory_and_nowhere_else() {
 }
 
 #[test]
-fn a_server_without_a_directory_for_backups_makes_none() {
+fn a_server_without_a_backup_directory_makes_no_backup() {
     let dir = dir();
     for (settings, why) in [
         ([].as_slice(), "store.backups"),

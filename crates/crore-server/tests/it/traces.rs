@@ -98,7 +98,7 @@ fn serve(dir: &Path, port: u16, protocol: &str) -> Server {
 }
 
 #[test]
-fn a_push_with_a_context_becomes_four_spans_of_its_trace_by_otlp() {
+fn a_push_with_a_trace_context_exports_four_spans_by_otlp() {
     let Some(programs) = or_skip(Pypi::OpenTelemetry.programs()) else { return };
     let (dir, collector) = (dir(), Collector::start(&programs.join("python")));
     let server = serve(dir.path(), collector.port, "otlp");
@@ -133,7 +133,7 @@ fn a_push_with_a_context_becomes_four_spans_of_its_trace_by_otlp() {
 }
 
 #[test]
-fn zipkin_receives_the_same_of_b3_and_of_a_trace_that_begins_here() {
+fn zipkin_receives_traces_from_b3_headers_and_new_ones() {
     let (dir, collector) = (dir(), Collector::start(Path::new("python3")));
     let server = serve(dir.path(), collector.port, "zipkin");
     push(server.address, &format!("b3: {TRACE}-{PARENT}-1\r\n"));
@@ -164,7 +164,7 @@ fn zipkin_receives_the_same_of_b3_and_of_a_trace_that_begins_here() {
 }
 
 #[test]
-fn without_telemetry_the_context_of_a_push_goes_to_its_worker_as_it_came() {
+fn without_telemetry_the_trace_context_is_passed_to_the_worker_unchanged() {
     let dir = dir();
     let server = Server::start(dir.path(), &[]);
     let parent = format!("00-{TRACE}-{PARENT}-01");
@@ -186,7 +186,7 @@ fn without_telemetry_the_context_of_a_push_goes_to_its_worker_as_it_came() {
 }
 
 #[test]
-fn follow_ups_belong_to_the_trace_of_the_job_that_they_follow_unless_they_bring_their_own() {
+fn follow_ups_inherit_the_trace_of_their_parent_unless_they_have_one() {
     let own = format!("00-{}-{PARENT}-01", "a".repeat(32));
     let follow = json!([{ "kind": "mail" }, { "kind": "mail", "trace": own }]);
     let dir = dir();

@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn a_frame_comes_back_as_it_was_written() {
+    fn a_frame_reads_back_as_written() {
         let bytes = frame(&[b"one", b"", b"three"]);
         let header = check(&bytes, SEED, 7).expect("good");
         assert_eq!((header.commit, header.synced, header.oldest, header.at), (9, 8, 3, -1));
@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn every_flipped_bit_and_every_cut_is_seen() {
+    fn every_flipped_bit_and_every_truncation_is_detected() {
         let bytes = frame(&[b"one", b"", b"three"]);
         for bit in 0..bytes.len() * 8 {
             let mut damaged = bytes.clone();

@@ -236,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn a_hole_is_as_long_as_asked_and_says_what_it_has_room_for() {
+    fn a_hole_has_the_requested_length_and_keeps_what_fits() {
         let meta = Meta { last_id: 300, last_delivery: 1 << 40, revision: 7 };
         let hole = Hole { commits: Some((1000, 2000)), meta };
         assert_eq!(read_back(hole, 51), (51, Ok(LogRecord::Hole(hole))));

@@ -114,7 +114,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_head_comes_back_and_a_flipped_bit_is_seen() {
+    fn a_head_reads_back_and_a_flipped_bit_is_detected() {
         let head = SegmentHead { segment: 5, seed: 6, size: 7 };
         let bytes = head.bytes();
         assert_eq!(FileKind::of(&bytes), FileKind::Segment(head));
@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn names_say_their_number() {
+    fn file_names_contain_their_number() {
         assert_eq!(number(&name(12)), Some(12));
         assert_eq!(number("log-"), None);
         assert_eq!(number("log-+1"), None);

@@ -143,7 +143,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn a_page_that_was_emptied_while_it_was_the_last_does_not_stay() {
+    fn an_emptied_last_page_is_removed() {
         let mut dense = DenseMap::default();
         for id in (0..100 * PAGE).map(JobId) {
             dense.insert(id, ());

@@ -163,7 +163,7 @@ mod tests {
     use crore_core::{Batch, Name, NewJob, Payload, Spec};
 
     #[test]
-    fn a_job_that_is_gone_waits_for_nothing() {
+    fn a_removed_job_waits_for_nothing() {
         let (mut local, now) = (LocalIndex::<MemoryRecords>::default(), Time::ZERO);
         let name = Name::new("name", "q").expect("a good name");
         let mut job = NewJob::from(Spec::new(name.clone(), name, Payload::json("1")));

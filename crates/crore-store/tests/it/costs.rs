@@ -84,7 +84,7 @@ fn many_kinds_do_not_make_pruning_slow() {
 }
 
 #[test]
-fn many_that_wait_for_a_group_do_not_make_its_members_slow() {
+fn many_dependants_of_a_group_do_not_slow_down_its_members() {
     let store = Memory::default();
     let group = GroupRef::New(0);
     let waits = |nth: u32| {

@@ -250,7 +250,7 @@ impl NaiveModel {
 
 /// A rate that was made faster counts as just used up when a claim next reaches it, not before.
 #[test]
-fn a_rate_that_was_made_faster_counts_from_the_next_claim() {
+fn a_raised_rate_applies_from_the_next_claim() {
     let push =
         Step::Push { queue: 0, kind: 0, priority: 0, limits: [None, Some(2), None], later: 0 };
     let claim = |n| Step::Claim { queues: [true, false, false], kind: None, n, strict: false };
@@ -271,7 +271,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(1500))]
 
     #[test]
-    fn a_claim_takes_what_a_look_at_every_job_would(steps in steps()) {
+    fn a_claim_equals_a_scan_of_every_job(steps in steps()) {
         let mut world = NaiveModel::new();
         for step in &steps {
             world.step(step);

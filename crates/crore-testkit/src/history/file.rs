@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_that_is_no_event_is_named() {
+    fn an_invalid_line_is_reported_with_its_number() {
         let error = History::read(&b"\n{}\n"[..]).expect_err("no event");
         assert!(error.to_string().starts_with("line 2: "), "{error}");
     }

@@ -185,7 +185,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_program_that_is_nowhere_names_its_package() {
+    fn a_missing_program_is_reported_with_its_package() {
         let missing = DebianPackage::Redis.find("no-such-program");
         let program = "no-such-program".to_owned();
         assert_eq!(missing, Err(Error::Missing { program, package: DebianPackage::Redis }));
@@ -193,7 +193,7 @@ mod tests {
 
     #[test]
     #[should_panic(expected = "apt-get install redis-server")]
-    fn where_nothing_may_be_skipped_a_missing_program_is_a_failure() {
+    fn a_missing_program_is_a_failure_where_skipping_is_forbidden() {
         _ = never_missing(DebianPackage::Redis.find("no-such-program"));
     }
 

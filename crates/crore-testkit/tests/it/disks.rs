@@ -19,7 +19,7 @@ fn is_whole_after_a_power_cut(disk: &Mounts) {
 }
 
 #[test]
-fn a_disk_is_free_when_whoever_had_a_copy_of_its_mount_is_gone() {
+fn a_disk_is_released_when_the_last_copy_of_its_mount_is_gone() {
     let Some(disk) = disk() else { return };
     let holder = Command::new("unshare")
         .args(["--mount", "/bin/sh", "-c", "echo; exec sleep 0.5"])
@@ -33,7 +33,7 @@ fn a_disk_is_free_when_whoever_had_a_copy_of_its_mount_is_gone() {
 }
 
 #[test]
-fn an_engine_for_containers_holds_no_disk_of_others() {
+fn a_container_engine_does_not_hold_disks_of_other_tests() {
     let Some(disk) = disk() else { return };
     let Some(_docker) = or_skip(DockerServer::start()) else { return };
     is_whole_after_a_power_cut(&disk);

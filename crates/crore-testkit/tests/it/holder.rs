@@ -86,7 +86,7 @@ impl Holder {
 }
 
 #[test]
-fn a_server_goes_when_its_owner_is_killed() {
+fn a_server_exits_when_its_owner_is_killed() {
     if or_skip(DebianPackage::Redis.require()).is_none() {
         return;
     }
@@ -97,7 +97,7 @@ fn a_server_goes_when_its_owner_is_killed() {
 }
 
 #[test]
-fn a_server_goes_when_its_owners_whole_group_is_killed() {
+fn a_server_exits_when_the_process_group_of_its_owner_is_killed() {
     if or_skip(DebianPackage::Redis.require()).is_none() {
         return;
     }
@@ -107,7 +107,7 @@ fn a_server_goes_when_its_owners_whole_group_is_killed() {
 }
 
 #[test]
-fn a_server_goes_when_its_supervisor_is_killed() {
+fn a_server_exits_when_its_supervisor_is_killed() {
     let Some(redis) = or_skip(RedisServer::start()) else { return };
     let stat = fs::read_to_string(format!("/proc/{}/status", redis.process().pid()));
     let stat = stat.expect("it runs");
@@ -122,7 +122,7 @@ fn a_server_goes_when_its_supervisor_is_killed() {
 }
 
 #[test]
-fn a_shared_server_goes_when_the_process_ends_although_statics_are_not_dropped() {
+fn a_shared_server_exits_with_its_process_although_statics_are_not_dropped() {
     if or_skip(DebianPackage::Postgres.require()).is_none() {
         return;
     }
@@ -133,7 +133,7 @@ fn a_shared_server_goes_when_the_process_ends_although_statics_are_not_dropped()
 }
 
 #[test]
-fn a_shared_server_goes_when_the_process_is_killed() {
+fn a_shared_server_exits_when_its_process_is_killed() {
     if or_skip(DebianPackage::Postgres.require()).is_none() {
         return;
     }

@@ -25,7 +25,7 @@ fn postgres_answers_and_is_gone_when_dropped() {
 }
 
 #[test]
-fn a_durable_postgres_syncs_and_a_stopped_one_still_goes_when_dropped() {
+fn a_durable_postgres_syncs_and_a_stopped_one_exits_when_dropped() {
     let Some(postgres) = or_skip(PostgresServer::start_with(ServerDurability::Durable)) else {
         return;
     };

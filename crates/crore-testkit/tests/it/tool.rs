@@ -31,7 +31,7 @@ fn the_commands_exit_code_is_the_tools() {
 }
 
 #[test]
-fn wrong_usage_prints_the_usage() {
+fn invalid_arguments_print_the_usage() {
     for wrong in [&[][..], &["--postgres"], &["--oracle", "--", "true"], &["true"]] {
         let output = run(wrong);
         assert_eq!(output.status.code(), Some(2), "{wrong:?}");
@@ -40,7 +40,7 @@ fn wrong_usage_prints_the_usage() {
 }
 
 #[test]
-fn installing_what_is_installed_does_nothing() {
+fn installing_an_installed_package_does_nothing() {
     if or_skip(DebianPackage::Postgres.require()).is_none() {
         return;
     }

@@ -89,7 +89,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn callers_under_one_name_go_one_after_the_other() {
+    fn callers_with_the_same_name_are_serialized() {
         let (locks, name) = (KeyLocks::default(), Arc::from("k"));
         let mut context = Context::from_waker(Waker::noop());
         let mut first = pin!(locks.acquire(&name));

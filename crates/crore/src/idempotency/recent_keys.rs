@@ -65,7 +65,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_oldest_keys_are_forgotten() {
+    fn the_oldest_keys_are_evicted() {
         let keys = RecentKeys::default();
         let key = |n: usize| IdempotencyKey(n.to_string().into());
         (0..=MAX_KEYS).for_each(|n| keys.remember(&key(n), 1, None));

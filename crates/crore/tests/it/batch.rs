@@ -26,7 +26,7 @@ fn after(place: usize) -> NewJob {
 }
 
 #[test]
-fn a_job_that_breaks_a_rule_is_left_out_and_references_still_mean_the_same() {
+fn an_invalid_job_is_left_out_and_references_of_the_batch_stay_valid() {
     let engine = Engine::memory();
     let mut bad = job();
     bad.spec.retry = Retry { max_attempts: Some(0), ..Retry::default() };

@@ -27,7 +27,7 @@ fn act_on(scene: &TestEngine, filter: &JobFilter, act: &JobAction, run: BulkMode
 }
 
 #[test]
-fn a_hundred_thousand_jobs_are_cancelled_and_each_is_counted_once() {
+fn cancelling_100_000_jobs_counts_each_once() {
     on_both(|scene| {
         push_many(scene, 100_000);
         let all = act_on(scene, &JobFilter::default(), &JobAction::Cancel, BulkMode::Apply);
@@ -39,7 +39,7 @@ fn a_hundred_thousand_jobs_are_cancelled_and_each_is_counted_once() {
 }
 
 #[test]
-fn a_filter_that_matches_everything_meets_each_job_once_in_whatever_state() {
+fn a_filter_that_matches_everything_visits_each_job_of_every_state_once() {
     on_both(|scene| {
         push_many(scene, 2500);
         let running = scene.fetch_n("q", 10);
@@ -54,7 +54,7 @@ fn a_filter_that_matches_everything_meets_each_job_once_in_whatever_state() {
 }
 
 #[test]
-fn a_dry_run_says_what_would_be_done_and_does_nothing() {
+fn a_dry_run_reports_the_changes_and_makes_none() {
     on_both(|scene| {
         push_many(scene, 1500);
         scene.fetch("q");
@@ -82,7 +82,7 @@ fn a_dry_run_refuses_what_a_real_one_refuses() {
 }
 
 #[test]
-fn an_act_on_many_ends_when_its_progress_says_so() {
+fn a_bulk_action_ends_when_its_progress_callback_says_so() {
     let scene = TestEngine::memory();
     push_many(&scene, 5000);
     let filter = JobFilter { states: vec![State::Ready], ..JobFilter::default() };
@@ -103,7 +103,7 @@ fn an_act_on_many_ends_when_its_progress_says_so() {
 }
 
 #[test]
-fn jobs_that_a_change_moves_ahead_are_not_met_again_and_again() {
+fn jobs_that_a_change_moves_ahead_are_not_visited_twice() {
     let scene = TestEngine::memory();
     let mut later = job("q");
     later.due = DueTime::After(MINUTE);
@@ -163,7 +163,7 @@ fn after(on: NewDependencyTarget, needs: DependencyCondition) -> NewJob {
 }
 
 #[test]
-fn a_group_of_a_hundred_thousand_jobs_is_followed_when_all_have_succeeded() {
+fn a_group_of_100_000_jobs_releases_its_follow_up_when_all_succeeded() {
     on_both(|scene| {
         let batch = Batch { groups: vec![NewGroup { open: true }], jobs: Vec::new() };
         let group = block_on(scene.engine.push_all(batch)).expect("pushed").groups[0];
@@ -199,7 +199,7 @@ fn a_group_of_a_hundred_thousand_jobs_is_followed_when_all_have_succeeded() {
 }
 
 #[test]
-fn a_job_that_waits_for_one_that_is_gone_is_broken_and_not_stored() {
+fn a_job_that_depends_on_a_removed_job_is_broken_and_not_stored() {
     on_both(|scene| {
         let gone = scene.push(job("q"));
         scene.act(gone, &JobAction::Delete);
@@ -217,7 +217,7 @@ fn a_job_that_waits_for_one_that_is_gone_is_broken_and_not_stored() {
 }
 
 #[test]
-fn a_job_whose_dependency_is_cancelled_is_cancelled_too_and_so_on_down() {
+fn a_cancelled_job_cancels_its_dependants_transitively() {
     on_both(|scene| {
         let first = scene.push(job("q"));
         let second =
@@ -242,7 +242,7 @@ fn a_job_whose_dependency_is_cancelled_is_cancelled_too_and_so_on_down() {
 }
 
 #[test]
-fn more_broken_jobs_than_are_looked_at_at_once_are_all_cancelled() {
+fn more_broken_jobs_than_one_page_are_all_cancelled() {
     let scene = TestEngine::memory();
     let first = scene.push(job("q"));
     for _ in 0..3 {
@@ -257,7 +257,7 @@ fn more_broken_jobs_than_are_looked_at_at_once_are_all_cancelled() {
 }
 
 #[test]
-fn more_lapsed_leases_than_are_looked_at_at_once_are_all_taken_back() {
+fn more_lapsed_leases_than_one_page_are_all_taken_back() {
     let scene = TestEngine::memory();
     push_many(&scene, 2500);
     let taken: usize = (0..3).map(|_| scene.fetch_n("q", 1000).len()).sum();
@@ -267,7 +267,7 @@ fn more_lapsed_leases_than_are_looked_at_at_once_are_all_taken_back() {
 }
 
 #[test]
-fn a_job_that_waited_and_is_due_later_still_comes_when_it_is_due() {
+fn a_job_released_before_it_is_due_is_delivered_when_due() {
     on_both(|scene| {
         let first = scene.push(job("q"));
         let mut held = after(NewDependencyTarget::Job(first), DependencyCondition::Success);
@@ -286,7 +286,7 @@ fn a_job_that_waited_and_is_due_later_still_comes_when_it_is_due() {
 }
 
 #[test]
-fn a_job_that_waited_across_a_restart_and_is_due_later_comes_when_it_is_due() {
+fn a_job_released_after_a_restart_is_delivered_when_due() {
     let scene = TestEngine::memory();
     let first = scene.push(job("q"));
     let mut held = after(NewDependencyTarget::Job(first), DependencyCondition::Success);
@@ -300,7 +300,7 @@ fn a_job_that_waited_across_a_restart_and_is_due_later_comes_when_it_is_due() {
 }
 
 #[test]
-fn an_act_on_a_job_that_was_never_there_says_so() {
+fn an_action_on_an_unknown_job_reports_not_found() {
     let scene = TestEngine::memory();
     for act in [
         JobAction::Cancel,

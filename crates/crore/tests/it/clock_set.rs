@@ -5,7 +5,7 @@ use crore::fetch::Fetch;
 use crate::test_engine::{HOUR, MINUTE, SECOND, Task, ask, on_both};
 
 #[test]
-fn a_wait_lasts_no_longer_when_the_clock_is_set_back() {
+fn a_clock_set_back_does_not_prolong_a_wait() {
     on_both(|scene| {
         let ask = Fetch { wait: MINUTE, ..ask("q") };
         let mut waits = Task::waiting(scene.engine.fetch(ask));

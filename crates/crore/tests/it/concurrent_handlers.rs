@@ -32,7 +32,7 @@ fn schedules(scene: &TestEngine) -> usize {
 }
 
 #[test]
-fn a_handler_is_replaced_and_removed_only_as_it_was_seen() {
+fn a_handler_is_replaced_or_removed_only_at_the_revision_seen() {
     on_both(|scene| {
         let (first, seen) = set(scene, planned("every 5s"));
         let (second, now) = set(scene, Handler { pooled: true, ..first.clone() });

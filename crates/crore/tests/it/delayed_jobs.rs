@@ -32,7 +32,7 @@ fn at(clock: &FakeClock, start: crore::core::Time, seconds: u64) {
 }
 
 #[test]
-fn a_job_that_waits_for_another_and_is_due_later_is_not_forgotten() {
+fn a_dependent_job_with_a_delay_is_not_forgotten() {
     let clock = FakeClock::default();
     let memory = Arc::new(Memory::new(Arc::new(clock.clone())));
     let start = crore::core::Clock::now(&clock);

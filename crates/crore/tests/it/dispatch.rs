@@ -160,7 +160,7 @@ fn a_fetch_for_several_queues_is_woken_by_each() {
 }
 
 #[test]
-fn a_fetch_ends_when_its_time_is_over_and_not_before() {
+fn a_fetch_ends_at_its_timeout_and_not_before() {
     let scene = TestEngine::memory();
     let mut waiter = start_waiting(&scene.engine, Fetch { wait: MINUTE, ..ask("q") });
     scene.pass(Span::from_millis(59_999));
@@ -171,7 +171,7 @@ fn a_fetch_ends_when_its_time_is_over_and_not_before() {
 }
 
 #[test]
-fn a_fetch_for_several_jobs_takes_what_is_there_when_the_first_comes() {
+fn a_fetch_for_several_jobs_returns_those_ready_when_the_first_is() {
     let scene = TestEngine::memory();
     let mut waiter = start_waiting(&scene.engine, Fetch { n: 5, ..wait_for("q") });
     scene.push_all(jobs("q", 3));
@@ -215,7 +215,7 @@ fn a_returned_permit_wakes_a_waiting_fetch() {
 }
 
 #[test]
-fn a_paused_queue_hands_out_nothing_and_wakes_waiting_fetches_when_resumed() {
+fn a_paused_queue_delivers_nothing_and_wakes_waiting_fetches_when_resumed() {
     on_both(|scene| {
         block_on(scene.engine.queues().pause(name("q"))).expect("paused");
         scene.push(job("q"));
@@ -230,7 +230,7 @@ fn a_paused_queue_hands_out_nothing_and_wakes_waiting_fetches_when_resumed() {
 }
 
 #[test]
-fn a_drained_queue_is_one_of_which_nothing_runs() {
+fn a_queue_is_drained_when_none_of_its_jobs_runs() {
     let scene = TestEngine::memory();
     scene.push_all(jobs("q", 2));
     scene.push(job("other"));
@@ -258,7 +258,7 @@ fn a_queue_is_drained_by_reports_of_other_threads_on_both_stores() {
 }
 
 #[test]
-fn a_queue_that_is_not_drained_in_time_stays_paused_and_says_so() {
+fn a_queue_not_drained_in_time_stays_paused_and_is_reported() {
     let scene = TestEngine::memory();
     scene.push(job("q"));
     let running = scene.fetch("q");

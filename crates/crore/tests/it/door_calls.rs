@@ -51,7 +51,7 @@ fn a_store_reports_its_durability_and_its_problems() {
 }
 
 #[test]
-fn notes_are_kept_together_and_held_to_the_caps() {
+fn notes_are_merged_and_capped() {
     let scene = TestEngine::memory();
     scene.push(job("q"));
     let held = scene.fetch("q");
@@ -89,7 +89,7 @@ fn settings_of_a_queue_are_changed_one_by_one() {
 }
 
 #[test]
-fn one_limit_and_one_schedule_can_be_looked_at() {
+fn one_limit_and_one_schedule_can_be_read() {
     use crore::core::limit::Limit;
     use crore::core::schedule::{Missed, Timing};
 

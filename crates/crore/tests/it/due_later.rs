@@ -108,7 +108,7 @@ fn done() -> Report {
 }
 
 #[test]
-fn a_push_whose_caller_is_gone_becomes_ready_in_its_time() {
+fn a_job_pushed_by_a_dropped_caller_becomes_ready_when_due() {
     let by_hand = SteppedEngine::new();
     let jobs = vec![job(DueTime::After(SECOND))];
     by_hand.start_and_drop(by_hand.engine.push_all(Batch { groups: Vec::new(), jobs }));
@@ -118,7 +118,7 @@ fn a_push_whose_caller_is_gone_becomes_ready_in_its_time() {
 }
 
 #[test]
-fn a_failure_whose_reporter_is_gone_is_retried_in_its_time() {
+fn a_failure_is_retried_when_due_although_its_reporter_is_gone() {
     let by_hand = SteppedEngine::new();
     by_hand.push(vec![job(DueTime::Now)]);
     let fetched = by_hand.fetch().expect("a job");
@@ -159,7 +159,7 @@ impl std::task::Wake for Flag {
 }
 
 #[test]
-fn a_follow_up_becomes_ready_in_its_time() {
+fn a_follow_up_becomes_ready_when_due() {
     let by_hand = SteppedEngine::new();
     by_hand.push(vec![job(DueTime::Now)]);
     let fetched = by_hand.fetch().expect("a job");
@@ -172,7 +172,7 @@ fn a_follow_up_becomes_ready_in_its_time() {
 }
 
 #[test]
-fn a_job_that_is_due_later_than_what_it_waits_for_becomes_ready_in_its_time() {
+fn a_job_due_after_its_dependency_ends_becomes_ready_when_due() {
     let by_hand = SteppedEngine::new();
     let mut later = job(DueTime::After(SECOND.times(10)));
     later.after.push(NewDependency {
@@ -196,7 +196,7 @@ fn a_job_that_is_due_later_than_what_it_waits_for_becomes_ready_in_its_time() {
 /// The first job ends while upkeep checks for waiting jobs: the second job no longer waits, and was not scheduled
 /// before.
 #[test]
-fn a_job_that_is_released_while_upkeep_looks_becomes_ready_in_its_time() {
+fn a_job_released_during_upkeep_becomes_ready_when_due() {
     let by_hand = SteppedEngine::new();
     let mut later = job(DueTime::After(SECOND.times(10)));
     later.after.push(NewDependency {
@@ -223,7 +223,7 @@ fn a_job_that_is_released_while_upkeep_looks_becomes_ready_in_its_time() {
 
 /// The store decides before the instant of the follow-up, and answers after it.
 #[test]
-fn a_follow_up_whose_instant_passes_before_the_answer_becomes_ready() {
+fn a_follow_up_that_is_due_before_the_response_becomes_ready() {
     let by_hand = SteppedEngine::new();
     by_hand.push(vec![job(DueTime::Now)]);
     let fetched = by_hand.fetch().expect("a job");
@@ -246,7 +246,7 @@ fn due_in_a_minute() -> crore::actions::JobChanges {
 }
 
 #[test]
-fn a_job_of_a_schedule_that_is_due_after_its_tick_becomes_ready_in_its_time() {
+fn a_scheduled_job_that_is_due_after_its_tick_becomes_ready_when_due() {
     let by_hand = SteppedEngine::new();
     let timing = Timing::parse("timing", "every 1h").expect("a timing");
     let late = job(DueTime::After(SECOND.times(5)));

@@ -6,7 +6,7 @@ use std::time::Duration;
 use crore::{Engine, Work, block_on};
 
 #[test]
-fn a_job_is_pushed_run_and_gone() {
+fn a_job_is_pushed_run_and_removed() {
     let engine = Engine::memory();
     let id = engine.push("mail", "hello").wait().expect("pushed");
     let ran = engine.pop_blocking("mail", |work: &Work<'_>| {
@@ -18,14 +18,14 @@ fn a_job_is_pushed_run_and_gone() {
 }
 
 #[test]
-fn an_empty_queue_is_an_answer() {
+fn a_fetch_from_an_empty_queue_returns_no_job() {
     let engine = Engine::memory();
     let ran = engine.pop_blocking("mail", |_: &Work<'_>| Ok::<_, String>(()));
     assert_eq!(ran.expect("no error"), None);
 }
 
 #[test]
-fn a_job_that_fails_stays_and_counts_its_attempts() {
+fn a_failed_job_is_kept_and_its_attempts_are_counted() {
     let engine = Engine::memory();
     engine.push("mail", "hello").wait().expect("pushed");
     for attempt in 1..=3 {
@@ -38,7 +38,7 @@ fn a_job_that_fails_stays_and_counts_its_attempts() {
 }
 
 #[test]
-fn smaller_priorities_come_first_and_equals_in_order() {
+fn smaller_priorities_are_delivered_first_and_equal_ones_in_order() {
     let engine = Engine::memory();
     for (priority, text) in [(0, "b"), (1, "d"), (0, "c"), (-5, "a")] {
         engine.push("q", text).priority(priority).wait().expect("pushed");
@@ -57,7 +57,7 @@ fn smaller_priorities_come_first_and_equals_in_order() {
 }
 
 #[test]
-fn a_worker_gets_what_is_pushed_while_it_waits_and_stops_when_told() {
+fn a_waiting_worker_gets_pushed_jobs_and_stops_on_request() {
     let engine = Engine::memory();
     let worker = engine.worker(["q"]).parallel(3);
     let stop = worker.stopper();
@@ -94,7 +94,7 @@ fn a_worker_of_a_quiesced_engine_finishes_its_jobs_and_ends() {
 }
 
 #[test]
-fn a_delayed_job_comes_when_it_is_due() {
+fn a_delayed_job_is_delivered_when_due() {
     let engine = Engine::memory();
     engine.push("q", "later").after(Duration::from_millis(30)).wait().expect("pushed");
     let ask = crore::fetch::Fetch {
@@ -106,7 +106,7 @@ fn a_delayed_job_comes_when_it_is_due() {
 }
 
 #[test]
-fn a_reopened_queue_has_what_was_pushed_in_order() {
+fn a_reopened_store_delivers_pushed_jobs_in_order() {
     let dir = tempfile::tempdir().expect("a directory");
     let path = dir.path().join("jobs.crore");
     let engine = Engine::open(&path).expect("opened");
@@ -128,7 +128,7 @@ fn a_reopened_queue_has_what_was_pushed_in_order() {
 }
 
 #[test]
-fn a_result_is_waited_for_without_polling() {
+fn a_wait_for_a_result_does_not_poll() {
     let engine = Arc::new(Engine::memory());
     let id = engine.push("q", "x").keep_result(Duration::from_secs(60)).wait().expect("pushed");
     std::thread::scope(|scope| {

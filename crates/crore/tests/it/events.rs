@@ -44,7 +44,7 @@ fn events_arrive_in_order() {
 }
 
 #[test]
-fn to_read_a_result_is_no_second_end() {
+fn reading_a_result_publishes_no_second_end() {
     let scene = TestEngine::memory();
     let keep = crore::core::job::ResultRetention::Once(HOUR);
     let id = scene.push(Spec { keep, ..spec("q") });
@@ -80,7 +80,7 @@ fn a_listener_of_a_stopped_engine_ends() {
 }
 
 #[test]
-fn a_listener_may_leave_while_it_is_woken() {
+fn a_listener_may_be_dropped_while_it_is_woken() {
     /// A task that drops its listener as soon as it is woken.
     struct DropListenerOnWake(std::sync::Mutex<Option<EventListener>>);
     impl Wake for DropListenerOnWake {

@@ -19,7 +19,7 @@ fn reasons(scene: &TestEngine, id: JobId) -> Vec<Reason> {
 }
 
 #[test]
-fn every_state_has_its_reason() {
+fn every_state_has_a_reason() {
     on_both(|scene| {
         let first = scene.push(job("q"));
         assert_eq!(reasons(scene, first), [Reason::NoWorkerWaiting]);
@@ -49,7 +49,7 @@ fn every_state_has_its_reason() {
 }
 
 #[test]
-fn a_job_that_is_held_by_a_pause_and_a_limit_says_both() {
+fn a_job_held_by_a_pause_and_a_limit_reports_both() {
     let scene = TestEngine::memory();
     let limit = Limit::parse("concurrency 1").expect("a limit");
     block_on(scene.engine.limits().set(name("l"), limit)).expect("set");
@@ -64,7 +64,7 @@ fn a_job_that_is_held_by_a_pause_and_a_limit_says_both() {
 }
 
 #[test]
-fn a_rate_is_named_only_while_it_holds_the_job_back() {
+fn a_rate_limit_is_a_reason_only_while_it_holds_the_job() {
     on_both(|scene| {
         let limit = Limit::parse("rate 2/1m burst 2").expect("a limit");
         block_on(scene.engine.limits().set(name("l"), limit)).expect("set");

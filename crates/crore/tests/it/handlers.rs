@@ -79,7 +79,7 @@ fn a_built_in_handler_keeps_its_number_and_allocates_none() {
 }
 
 #[test]
-fn a_job_says_which_handler_it_was_pushed_for() {
+fn a_job_records_the_handler_it_was_pushed_for() {
     on_both(|scene| {
         set(scene, "b", handler());
         let number = set(scene, "a", Handler { next: vec![follow("b")], ..handler() });
@@ -95,7 +95,7 @@ fn a_job_says_which_handler_it_was_pushed_for() {
 }
 
 #[test]
-fn a_handler_says_what_the_pusher_left_unsaid() {
+fn a_handler_fills_in_what_the_pusher_left_unset() {
     on_both(|scene| {
         let mut handler = handler();
         handler.timeout = Some(SECOND);
@@ -137,7 +137,7 @@ fn a_change_of_handlers_reaches_waiting_fetches_at_once() {
 }
 
 #[test]
-fn a_fetch_for_other_kinds_is_woken_besides_one_for_handlers() {
+fn a_fetch_for_a_kind_is_woken_although_one_for_handlers_waits() {
     let scene = TestEngine::memory();
     set(&scene, "k", handler());
     let hour = |ask| Fetch { wait: HOUR, ..ask };
@@ -170,7 +170,7 @@ fn a_result_is_passed_to_the_follow_up_in_the_same_write() {
 }
 
 #[test]
-fn failure_follow_ups_come_for_every_cause_of_death() {
+fn every_cause_of_death_pushes_the_failure_follow_ups() {
     on_both(|scene| {
         let mut tries = handler();
         tries.on_failure =
@@ -197,7 +197,7 @@ fn failure_follow_ups_come_for_every_cause_of_death() {
 }
 
 #[test]
-fn a_run_that_is_retried_by_hand_has_no_second_next_one() {
+fn a_run_retried_by_hand_has_only_one_successor() {
     on_both(|scene| {
         set(scene, "a", Handler { every: Some(SECOND), ..handler() });
         let first = scene.push(job_with_unset_fields("a"));
@@ -217,7 +217,7 @@ fn a_run_that_is_retried_by_hand_has_no_second_next_one() {
 }
 
 #[test]
-fn a_key_that_outlives_its_job_ends_no_chain() {
+fn a_unique_key_that_outlives_its_job_does_not_end_the_repetition() {
     for hold in [UniqueHold::Window, UniqueHold::UntilSuccess, UniqueHold::UntilStart] {
         let scene = TestEngine::memory();
         set(&scene, "a", Handler { every: Some(SECOND), ..handler() });
@@ -288,7 +288,7 @@ fn invalid_follow_ups_fail_the_job() {
 }
 
 #[test]
-fn a_job_that_is_done_when_handed_over_is_so_though_what_follows_is_too_much() {
+fn a_job_without_a_lease_is_done_although_its_follow_ups_exceed_a_cap() {
     let scene = TestEngine::memory();
     let mut options = crore::Options::default();
     options.caps.batch_jobs = 1;
@@ -315,7 +315,7 @@ fn a_job_that_is_done_when_handed_over_is_so_though_what_follows_is_too_much() {
 }
 
 #[test]
-fn a_job_that_was_pushed_with_a_delay_repeats_from_when_it_was_first_due() {
+fn a_repeating_job_with_a_delay_has_the_phase_of_its_first_due_time() {
     on_both(|scene| {
         scene.pass(SECOND.times(1000));
         set(scene, "a", Handler { every: Some(SECOND.times(10)), ..handler() });
@@ -335,7 +335,7 @@ fn a_job_that_was_pushed_with_a_delay_repeats_from_when_it_was_first_due() {
 }
 
 #[test]
-fn a_job_that_repeats_keeps_its_phase_and_its_key_whatever_becomes_of_its_runs() {
+fn a_repeating_job_keeps_its_phase_and_key_whatever_its_outcome() {
     on_both(|scene| {
         scene.pass(SECOND.times(1000));
         set(scene, "a", Handler { every: Some(SECOND.times(3)), ..handler() });
@@ -378,7 +378,7 @@ fn a_job_that_repeats_keeps_its_phase_and_its_key_whatever_becomes_of_its_runs()
 }
 
 #[test]
-fn a_schedule_leaves_to_the_handler_what_it_does_not_say() {
+fn the_handler_fills_in_what_a_schedule_leaves_unset() {
     let scene = TestEngine::memory();
     set(&scene, "a", handler());
     let timing = crore::core::schedule::Timing::parse("timing", "every 5s").expect("good");
@@ -390,7 +390,7 @@ fn a_schedule_leaves_to_the_handler_what_it_does_not_say() {
 }
 
 #[test]
-fn a_handler_may_have_a_schedule_which_comes_and_goes_with_it() {
+fn the_schedule_of_a_handler_is_created_and_removed_with_it() {
     on_both(|scene| {
         let timing = crore::core::schedule::Timing::parse("timing", "every 5s").expect("good");
         let missed = crore::core::schedule::Missed::Once;
@@ -435,7 +435,7 @@ fn run_and_follow_up_kind(scene: &TestEngine, first: &str) -> Option<String> {
 }
 
 #[test]
-fn a_link_holds_by_number_whatever_its_handler_is_called_and_whenever_it_comes() {
+fn a_link_by_number_survives_renaming_and_late_creation_of_its_handler() {
     on_both(|scene| {
         set(scene, "first", Handler { links: vec![2], ..handler() });
         assert_eq!(run_and_follow_up_kind(scene, "first"), None, "it is not there yet");
@@ -456,7 +456,7 @@ fn a_link_holds_by_number_whatever_its_handler_is_called_and_whenever_it_comes()
 }
 
 #[test]
-fn a_handler_that_is_read_and_set_again_is_followed_as_before() {
+fn a_handler_that_is_read_and_set_again_keeps_its_follow_ups() {
     on_both(|scene| {
         set(scene, "first", Handler { links: vec![2], next: vec![follow("b")], ..handler() });
         set(scene, "second", handler());

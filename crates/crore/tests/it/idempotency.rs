@@ -50,7 +50,7 @@ fn stored(scene: &TestEngine) -> u64 {
 }
 
 #[test]
-fn the_same_batch_under_one_key_is_stored_once_and_answered_alike() {
+fn the_same_batch_under_one_key_is_stored_once_with_the_same_response() {
     on_both(|scene| {
         let first = push(scene, "k", jobs(&["1", "2"]));
         assert!(first.jobs.iter().all(|taken| matches!(taken, PushResult::New(_))), "{first:?}");
@@ -86,7 +86,7 @@ fn another_batch_under_a_used_key_is_refused_and_stores_nothing() {
 }
 
 #[test]
-fn a_key_is_held_for_a_day_also_when_its_jobs_are_gone() {
+fn an_idempotency_key_is_held_for_a_day_although_its_jobs_are_removed() {
     on_both(|scene| {
         let gone = || {
             let mut job = job("1");
@@ -109,7 +109,7 @@ fn a_key_is_held_for_a_day_also_when_its_jobs_are_gone() {
 }
 
 #[test]
-fn a_job_with_a_unique_key_of_its_own_is_refused_alone_and_uses_no_key() {
+fn a_job_with_a_unique_key_is_refused_under_an_idempotency_key() {
     on_both(|scene| {
         let unique = || {
             let mut job = job("1");
@@ -134,7 +134,7 @@ fn a_job_with_a_unique_key_of_its_own_is_refused_alone_and_uses_no_key() {
 }
 
 #[test]
-fn a_repeated_batch_is_answered_with_its_group_and_its_refusals() {
+fn a_repeated_batch_returns_its_group_and_its_refusals() {
     on_both(|scene| {
         let batch = || {
             let member = NewJob { group: Some(GroupRef::New(0)), ..job("1") };
@@ -158,7 +158,7 @@ fn a_repeated_batch_is_answered_with_its_group_and_its_refusals() {
 }
 
 #[test]
-fn a_client_id_that_is_taken_is_a_duplicate_each_time() {
+fn a_used_client_id_is_a_duplicate_each_time() {
     on_both(|scene| {
         let named = |payload: &str| {
             let mut job = job(payload);
@@ -200,7 +200,7 @@ fn pushes_under_one_key_at_the_same_time_are_one_push() {
 }
 
 #[test]
-fn a_caller_that_leaves_does_not_keep_the_key_from_others() {
+fn a_dropped_caller_does_not_block_its_key() {
     let scene = TestEngine::embedded();
     let key = key("k");
     {

@@ -35,7 +35,7 @@ fn sizes(jobs: &[Job]) -> Vec<usize> {
 }
 
 #[test]
-fn a_fetch_ends_when_its_payloads_are_large_and_what_is_left_was_not_touched() {
+fn a_fetch_stops_at_the_payload_maximum_and_leaves_other_jobs_ready() {
     let engine = engine(10_000);
     push(&engine, &[1000; 25]);
     assert_eq!(sizes(&fetch(&engine, 100)), [1000; 10]);
@@ -50,7 +50,7 @@ fn a_fetch_ends_when_its_payloads_are_large_and_what_is_left_was_not_touched() {
 }
 
 #[test]
-fn small_jobs_come_together_and_one_comes_however_large_it_is() {
+fn a_fetch_returns_several_small_jobs_or_one_of_any_size() {
     let engine = engine(10_000);
     push(&engine, &[1; 1000]);
     assert_eq!(fetch(&engine, 1000).len(), 1000);

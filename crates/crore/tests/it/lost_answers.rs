@@ -23,7 +23,7 @@ use crate::test_engine::{
 };
 
 #[test]
-fn a_dropped_unanswered_claim_loses_no_job() {
+fn a_claim_dropped_before_its_response_loses_no_job() {
     let (scene, sick) = FaultyStore::test_engine();
     let id = scene.push(job("q"));
     sick.lose_answer_once(Verb::Claim);
@@ -35,7 +35,7 @@ fn a_dropped_unanswered_claim_loses_no_job() {
 }
 
 #[test]
-fn a_job_of_a_dropped_unanswered_push_runs_when_it_is_due() {
+fn a_job_of_a_dropped_push_runs_when_due() {
     let (scene, sick) = FaultyStore::test_engine();
     let mut later = job("q");
     later.due = DueTime::After(MINUTE);
@@ -46,7 +46,7 @@ fn a_job_of_a_dropped_unanswered_push_runs_when_it_is_due() {
 }
 
 #[test]
-fn a_report_with_a_lost_answer_notifies_waiting_callers() {
+fn a_report_with_a_lost_response_notifies_waiting_callers() {
     let (scene, sick) = FaultyStore::test_engine();
     for is_dropped in [true, false] {
         let id = scene.push(job("q"));
@@ -80,7 +80,7 @@ fn a_report_with_a_lost_answer_notifies_waiting_callers() {
 }
 
 #[test]
-fn a_retry_whose_report_answer_is_lost_comes_when_it_is_due() {
+fn a_retry_is_delivered_when_due_although_the_report_response_is_lost() {
     let (scene, sick) = FaultyStore::test_engine();
     scene.push(job("q"));
     let fetched = scene.fetch("q");
@@ -92,7 +92,7 @@ fn a_retry_whose_report_answer_is_lost_comes_when_it_is_due() {
 }
 
 #[test]
-fn a_limit_or_schedule_whose_answer_is_lost_applies() {
+fn a_limit_or_schedule_whose_response_is_lost_applies() {
     let (scene, sick) = FaultyStore::test_engine();
     let timing = Timing::parse("timing", "every 1m").expect("a timing");
     sick.lose_answer_once(Verb::Define);
@@ -150,7 +150,7 @@ fn limits_that_may_have_been_changed_are_read_again_before_the_next_push() {
 }
 
 #[test]
-fn a_push_under_limits_that_cannot_be_read_is_refused_and_goes_when_they_can() {
+fn a_push_is_refused_while_the_limits_cannot_be_read() {
     let (scene, sick) = FaultyStore::test_engine();
     let none = Limit::parse("concurrency 0").expect("a limit");
     lose_define_answer(&sick, false, scene.engine.limits().set(name("l"), none));
@@ -179,7 +179,7 @@ fn dropped_upkeep_is_still_due() {
 }
 
 #[test]
-fn a_handler_whose_answer_is_lost_reaches_waiting_fetches_at_once() {
+fn a_handler_whose_response_is_lost_reaches_waiting_fetches_at_once() {
     let host = || Fetch { handled: Some(Vec::new()), ..wait_for("q") };
     // A built-in handler allocates no id, so it is set in one write.
     let handler = Handler { id: BUILT_IN_ID, ..handler() };
@@ -213,7 +213,7 @@ fn lose_upkeep_answer(scene: &TestEngine, sick: &FaultyStore, verb: Verb, is_dro
 }
 
 #[test]
-fn a_scheduled_job_whose_push_answer_is_lost_comes_when_it_is_due() {
+fn a_scheduled_job_is_delivered_when_due_although_the_push_response_is_lost() {
     for is_dropped in [true, false] {
         let (scene, sick) = FaultyStore::test_engine();
         let timing = Timing::parse("timing", "every 24h").expect("a timing");
@@ -240,7 +240,7 @@ fn after(id: JobId) -> NewJob {
 }
 
 #[test]
-fn a_held_job_whose_delay_answer_is_lost_comes_when_it_is_due() {
+fn a_held_job_is_delivered_when_due_although_the_delay_response_is_lost() {
     for is_dropped in [true, false] {
         let (scene, sick) = FaultyStore::test_engine();
         let first = scene.push(job("q"));
@@ -261,7 +261,7 @@ fn a_held_job_whose_delay_answer_is_lost_comes_when_it_is_due() {
 }
 
 #[test]
-fn a_job_handed_back_with_a_lost_answer_comes_under_current_limits() {
+fn a_job_handed_back_with_a_lost_response_is_under_the_current_limits() {
     for is_dropped in [true, false] {
         let (scene, sick) = FaultyStore::test_engine();
         scene.push(job("q"));
@@ -277,7 +277,7 @@ fn a_job_handed_back_with_a_lost_answer_comes_under_current_limits() {
 }
 
 #[test]
-fn jobs_are_brought_under_a_limit_although_upkeep_was_dropped() {
+fn a_limit_is_applied_to_jobs_although_upkeep_was_dropped() {
     let (scene, sick) = FaultyStore::test_engine();
     scene.push(job("q"));
     let fetched = scene.fetch("q");
@@ -323,7 +323,7 @@ fn counts_survive_dropped_upkeep() {
 }
 
 #[test]
-fn jobs_without_a_lease_are_handed_over_together_or_not_at_all() {
+fn jobs_without_a_lease_are_delivered_together_or_not_at_all() {
     let (scene, sick) = FaultyStore::test_engine();
     let free = Spec { lease: None, ..spec("q") };
     let ids = [scene.push(free.clone()), scene.push(free), scene.push(job("q"))];
@@ -347,7 +347,7 @@ fn jobs_without_a_lease_are_handed_over_together_or_not_at_all() {
 }
 
 #[test]
-fn a_job_without_a_lease_that_another_worker_has_is_not_handed_over() {
+fn a_job_without_a_lease_is_not_handed_over_after_a_redelivery() {
     let (scene, _) = FaultyStore::test_engine();
     scene.push(Spec { lease: None, ..spec("q") });
     let late = scene.fetch_n("q", 1);

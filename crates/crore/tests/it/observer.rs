@@ -91,7 +91,7 @@ fn cancelling_a_waiting_job_ends_no_run() {
 }
 
 #[test]
-fn an_embedded_store_tells_of_its_commits_and_a_memory_store_has_none() {
+fn an_embedded_store_counts_commits_and_a_memory_store_has_none() {
     assert_eq!(Engine::memory().telemetry().store_metrics(), None);
     let dir = tempfile::tempdir().expect("a directory");
     let engine = Engine::open(dir.path()).expect("a store");

@@ -115,7 +115,7 @@ fn a_failed_sync_fails_its_callers_and_all_later_calls() {
 }
 
 #[test]
-fn after_a_power_cut_what_was_answered_is_there_and_workers_keep_their_jobs() {
+fn acknowledged_writes_and_leases_survive_a_power_cut() {
     for seed in 0..20 {
         let machine = machine();
         let engine = &machine.engine;

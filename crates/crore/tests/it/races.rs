@@ -13,7 +13,7 @@ use crate::faulty_store::{FaultyStore, Verb};
 use crate::test_engine::{HOUR, LEASE, Task, job, jobs, name, spec};
 
 #[test]
-fn a_job_that_ends_and_goes_while_somebody_begins_to_wait_is_told_of() {
+fn a_wait_that_begins_while_its_job_ends_and_is_removed_gets_the_end() {
     let (scene, sick) = FaultyStore::test_engine();
     let id = scene.push(Spec { retain: JobRetention::Nothing, ..spec("q") });
     let fetched = scene.fetch("q");
@@ -26,7 +26,7 @@ fn a_job_that_ends_and_goes_while_somebody_begins_to_wait_is_told_of() {
 }
 
 #[test]
-fn a_lease_that_is_renewed_while_it_is_taken_back_is_still_watched() {
+fn a_lease_renewed_during_its_expiry_still_expires_later() {
     let (scene, sick) = FaultyStore::test_engine();
     let id = scene.push(job("q"));
     let fetched = scene.fetch("q");
@@ -42,7 +42,7 @@ fn a_lease_that_is_renewed_while_it_is_taken_back_is_still_watched() {
 }
 
 #[test]
-fn a_limit_that_is_changed_while_jobs_are_looked_through_is_brought_to_all_of_them() {
+fn a_limit_changed_during_the_scan_is_applied_to_all_jobs() {
     let (scene, sick) = FaultyStore::test_engine();
     let ids: Vec<JobId> = (0..3)
         .flat_map(|_| scene.push_all(jobs("q", 1000)))
@@ -64,7 +64,7 @@ fn a_limit_that_is_changed_while_jobs_are_looked_through_is_brought_to_all_of_th
 }
 
 #[test]
-fn a_job_that_is_pushed_while_a_limit_is_set_is_brought_under_it() {
+fn a_job_pushed_while_a_limit_is_set_is_under_the_limit() {
     let (scene, sick) = FaultyStore::test_engine();
     sick.hold(Verb::Push);
     let mut push = Task::waiting(scene.engine.push_all(job("q").into()));
@@ -78,7 +78,7 @@ fn a_job_that_is_pushed_while_a_limit_is_set_is_brought_under_it() {
 }
 
 #[test]
-fn a_job_whose_push_answer_is_lost_while_a_limit_is_set_is_brought_under_it() {
+fn a_job_whose_push_response_is_lost_is_under_a_limit_set_meanwhile() {
     for is_dropped in [true, false] {
         let (scene, sick) = FaultyStore::test_engine();
         sick.hold(Verb::Push);
@@ -100,7 +100,7 @@ fn a_job_whose_push_answer_is_lost_while_a_limit_is_set_is_brought_under_it() {
 }
 
 #[test]
-fn limits_that_were_read_before_a_change_do_not_take_the_place_of_those_read_after() {
+fn limits_read_before_a_change_do_not_replace_newer_ones() {
     let (scene, sick) = FaultyStore::test_engine();
     let engine = scene.engine.clone();
     let limit = |text| Limit::parse(text).expect("a limit");
@@ -122,7 +122,7 @@ fn limits_that_were_read_before_a_change_do_not_take_the_place_of_those_read_aft
 }
 
 #[test]
-fn a_queue_is_paused_though_another_sets_it_meanwhile() {
+fn a_queue_is_paused_despite_a_concurrent_change_of_its_settings() {
     let (scene, sick) = FaultyStore::test_engine();
     let engine = scene.engine.clone();
     sick.after_next_call(Verb::Entries, move || {

@@ -41,7 +41,7 @@ fn handled(scene: &TestEngine) -> Vec<crore::core::Job> {
 }
 
 #[test]
-fn a_renamed_handler_has_the_jobs_that_wait_under_its_old_name_also_after_a_restart() {
+fn a_renamed_handler_runs_jobs_waiting_under_its_old_name_also_after_a_restart() {
     on_both(|scene| {
         let unlabelled = scene.push(spec("old"));
         set(scene, "old", handler());
@@ -68,7 +68,7 @@ fn a_renamed_handler_has_the_jobs_that_wait_under_its_old_name_also_after_a_rest
 }
 
 #[test]
-fn an_old_name_that_another_handler_has_is_that_ones_but_for_jobs_that_were_pushed_before() {
+fn a_reused_name_belongs_to_the_new_handler_except_for_jobs_pushed_before() {
     let scene = TestEngine::memory();
     set(&scene, "old", handler());
     scene.push(spec("old"));
@@ -82,7 +82,7 @@ fn an_old_name_that_another_handler_has_is_that_ones_but_for_jobs_that_were_push
 }
 
 #[test]
-fn old_names_are_remembered_as_long_as_there_are_jobs_of_them_and_no_more_than_a_few() {
+fn old_names_are_kept_while_they_have_jobs_up_to_a_maximum() {
     let scene = TestEngine::memory();
     set(&scene, "0", handler());
     scene.push(spec("0"));
@@ -104,7 +104,7 @@ fn old_names_are_remembered_as_long_as_there_are_jobs_of_them_and_no_more_than_a
 }
 
 #[test]
-fn a_handler_that_cannot_be_read_is_told_of_and_leaves_the_others_alone() {
+fn an_unreadable_handler_is_reported_and_does_not_affect_others() {
     on_both(|scene| {
         set(scene, "good", handler());
         let bad = Define::set(name("bad"), RegistryValue::Handler("by post".into()));

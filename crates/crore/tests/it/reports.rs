@@ -50,7 +50,7 @@ fn the_first_report_counts_and_the_second_is_stale() {
 }
 
 #[test]
-fn two_reports_of_one_call_are_answered_in_order() {
+fn results_of_two_reports_in_one_call_are_in_order() {
     let scene = TestEngine::memory();
     scene.push(job("q"));
     let job = scene.fetch("q");
@@ -61,7 +61,7 @@ fn two_reports_of_one_call_are_answered_in_order() {
 }
 
 #[test]
-fn a_report_about_a_strangers_delivery_changes_nothing() {
+fn a_report_about_the_delivery_of_another_worker_changes_nothing() {
     on_both(|scene| {
         let id = scene.push(job("q"));
         let mut job = scene.fetch("q");
@@ -74,7 +74,7 @@ fn a_report_about_a_strangers_delivery_changes_nothing() {
 }
 
 #[test]
-fn a_report_that_names_no_delivery_is_stale_where_only_the_current_one_counts() {
+fn a_report_without_a_delivery_is_stale_where_reports_are_fenced() {
     let scene = TestEngine::memory();
     let id = scene.push(job("q"));
     scene.fetch("q");
@@ -83,7 +83,7 @@ fn a_report_that_names_no_delivery_is_stale_where_only_the_current_one_counts() 
 }
 
 #[test]
-fn after_its_lease_a_workers_report_is_stale_and_its_renewal_too() {
+fn reports_and_renewals_after_the_lease_are_stale() {
     on_both(|scene| {
         let id = scene.push(job("q"));
         let late = scene.fetch("q");
@@ -100,7 +100,7 @@ fn after_its_lease_a_workers_report_is_stale_and_its_renewal_too() {
 }
 
 #[test]
-fn a_lease_that_is_renewed_in_time_does_not_end() {
+fn a_lease_that_is_renewed_in_time_does_not_expire() {
     on_both(|scene| {
         let id = scene.push(job("q"));
         let job = scene.fetch("q");
@@ -131,7 +131,7 @@ fn after_three_crashes_a_job_is_quarantined() {
 }
 
 #[test]
-fn a_snoozed_job_comes_back_when_it_said_at_no_cost_in_attempts() {
+fn a_snoozed_job_is_delivered_when_due_and_costs_no_attempt() {
     on_both(|scene| {
         let id = scene.push(job("q"));
         let finished = scene.finish(&scene.fetch("q"), Outcome::Snooze(MINUTE));
@@ -145,7 +145,7 @@ fn a_snoozed_job_comes_back_when_it_said_at_no_cost_in_attempts() {
 }
 
 #[test]
-fn a_job_that_is_handed_back_keeps_its_place_and_its_attempts() {
+fn a_job_that_is_handed_back_keeps_its_position_and_its_attempts() {
     on_both(|scene| {
         let first = scene.push(job("q"));
         scene.clock.advance(SECOND);
@@ -159,7 +159,7 @@ fn a_job_that_is_handed_back_keeps_its_place_and_its_attempts() {
 }
 
 #[test]
-fn a_job_that_waits_is_cancelled_at_once_and_only_once() {
+fn a_waiting_job_is_cancelled_at_once_and_only_once() {
     on_both(|scene| {
         let id = scene.push(job("q"));
         assert_eq!(
@@ -192,7 +192,7 @@ fn a_running_job_is_asked_to_stop_and_cancelled_when_it_reports() {
 }
 
 #[test]
-fn a_job_that_was_asked_to_stop_and_did_its_work_is_done() {
+fn a_job_that_succeeds_after_a_stop_request_is_done() {
     let scene = TestEngine::memory();
     let id = scene.push(job("q"));
     let job = scene.fetch("q");
@@ -201,7 +201,7 @@ fn a_job_that_was_asked_to_stop_and_did_its_work_is_done() {
 }
 
 #[test]
-fn a_worker_that_falls_silent_after_it_was_asked_to_stop_leaves_a_cancelled_job() {
+fn a_lease_that_expires_after_a_stop_request_leaves_a_cancelled_job() {
     on_both(|scene| {
         let id = scene.push(job("q"));
         scene.fetch("q");
@@ -212,7 +212,7 @@ fn a_worker_that_falls_silent_after_it_was_asked_to_stop_leaves_a_cancelled_job(
 }
 
 #[test]
-fn a_dead_job_is_retried_by_hand_and_starts_afresh() {
+fn a_dead_job_retried_by_hand_starts_with_no_attempts() {
     on_both(|scene| {
         let id = scene.push(job("q"));
         let again = RetryDirective::Never;
@@ -225,7 +225,7 @@ fn a_dead_job_is_retried_by_hand_and_starts_afresh() {
 }
 
 #[test]
-fn a_job_is_gone_when_it_was_deleted_unless_it_runs() {
+fn a_job_can_be_deleted_unless_it_runs() {
     on_both(|scene| {
         let id = scene.push(job("q"));
         let running = scene.fetch("q");
@@ -237,7 +237,7 @@ fn a_job_is_gone_when_it_was_deleted_unless_it_runs() {
 }
 
 #[test]
-fn a_change_says_the_state_in_which_the_job_is_afterwards() {
+fn a_change_returns_the_new_state_of_the_job() {
     on_both(|scene| {
         let mut later = job("q");
         later.due = DueTime::After(HOUR);
@@ -269,7 +269,7 @@ fn timed(seconds: u64) -> crore::core::Spec {
 }
 
 #[test]
-fn a_run_that_takes_too_long_is_ended_and_tried_again() {
+fn a_run_that_times_out_is_retried() {
     on_both(|scene| {
         let id = scene.push(timed(5));
         let slow = scene.fetch("q");
@@ -283,7 +283,7 @@ fn a_run_that_takes_too_long_is_ended_and_tried_again() {
 }
 
 #[test]
-fn a_strangers_report_does_not_take_a_runs_timeout_away() {
+fn a_stale_report_does_not_remove_the_timeout_of_a_run() {
     let scene = TestEngine::memory();
     let id = scene.push(timed(5));
     let mut stranger = scene.fetch("q");
@@ -317,7 +317,7 @@ fn the_timeout_of_a_run_that_has_ended_does_not_end_the_next_one() {
 }
 
 #[test]
-fn follow_ups_come_with_the_end_that_they_belong_to() {
+fn follow_ups_are_pushed_by_the_outcome_they_belong_to() {
     on_both(|scene| {
         let report = |outcome| Report {
             outcome,
@@ -340,7 +340,7 @@ fn follow_ups_come_with_the_end_that_they_belong_to() {
 }
 
 #[test]
-fn a_follow_up_that_is_due_later_comes_when_it_is_due() {
+fn a_follow_up_with_a_delay_is_delivered_when_due() {
     on_both(|scene| {
         scene.push(job("q"));
         let fetched = scene.fetch("q");
@@ -357,7 +357,7 @@ fn a_follow_up_that_is_due_later_comes_when_it_is_due() {
 }
 
 #[test]
-fn a_follow_up_that_breaks_a_rule_refuses_its_report_by_its_field() {
+fn a_report_with_an_invalid_follow_up_is_refused_with_the_field() {
     let scene = TestEngine::memory();
     let id = scene.push(job("q"));
     let mut finish = Finish::of(&scene.fetch("q"), DONE);
@@ -378,7 +378,7 @@ fn result(text: &str) -> Outcome {
 }
 
 #[test]
-fn a_result_to_be_read_once_is_read_once() {
+fn a_read_once_result_is_read_once() {
     on_both(|scene| {
         let id = scene.push(crore::core::Spec { keep: ResultRetention::Once(HOUR), ..spec("q") });
         scene.finish(&scene.fetch("q"), result("r"));
@@ -407,7 +407,7 @@ fn a_dropped_wait_for_an_end_takes_no_result() {
 }
 
 #[test]
-fn a_result_that_is_kept_for_a_time_is_read_until_then() {
+fn a_result_can_be_read_during_its_retention() {
     on_both(|scene| {
         let id = scene.push(crore::core::Spec { keep: ResultRetention::For(MINUTE), ..spec("q") });
         scene.finish(&scene.fetch("q"), result("r"));
@@ -460,7 +460,7 @@ fn a_wait_for_a_job_that_does_not_end_times_out() {
 }
 
 #[test]
-fn a_job_that_leaves_nothing_behind_is_gone_when_it_is_done() {
+fn a_job_without_retention_is_removed_when_done() {
     on_both(|scene| {
         let id = scene.push(crore::core::Spec { retain: JobRetention::Nothing, ..spec("q") });
         assert_eq!(state(&scene.finish(&scene.fetch("q"), DONE)), None);
@@ -469,7 +469,7 @@ fn a_job_that_leaves_nothing_behind_is_gone_when_it_is_done() {
 }
 
 #[test]
-fn reports_are_held_to_the_caps() {
+fn reports_are_capped() {
     let scene = TestEngine::memory();
     let id = scene.push(job("q"));
     let fetched = scene.fetch("q");
@@ -489,7 +489,7 @@ fn reports_are_held_to_the_caps() {
 }
 
 #[test]
-fn a_batch_with_a_bad_job_is_answered_singly() {
+fn a_batch_with_an_invalid_job_gets_one_result_per_job() {
     on_both(|scene| {
         let after = |n| NewDependency {
             on: NewDependencyTarget::Earlier(n),
@@ -522,7 +522,7 @@ fn a_batch_with_a_bad_job_is_answered_singly() {
 }
 
 #[test]
-fn notes_are_kept_for_the_delivery_that_runs_and_for_no_other() {
+fn notes_are_kept_only_for_the_current_delivery() {
     on_both(|scene| {
         let id = scene.push(job("q"));
         let fetched = scene.fetch("q");
@@ -543,7 +543,7 @@ fn notes_are_kept_for_the_delivery_that_runs_and_for_no_other() {
 }
 
 #[test]
-fn a_worker_that_vanishes_loses_no_job() {
+fn a_worker_that_disappears_loses_no_job() {
     let scene = TestEngine::memory();
     let waiter = Task::waiting(scene.engine.fetch(wait_for("q")));
     drop(waiter);
@@ -569,7 +569,7 @@ fn worker_descriptions_are_stored_unchanged_up_to_the_payload_cap() {
 }
 
 #[test]
-fn reports_that_come_together_count_though_another_engine_has_handed_their_job_out_since() {
+fn batched_reports_count_although_another_engine_redelivered_their_job() {
     let clock = Arc::new(SystemClock);
     let store = Arc::new(Memory::new(clock.clone()));
     let [here, there] = [0, 1].map(|_| {

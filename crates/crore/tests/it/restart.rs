@@ -12,7 +12,7 @@ use crate::test_engine::{HOUR, LEASE, MINUTE, SECOND, Task, TestEngine, ask, job
 const DONE: Outcome = Outcome::Done { result: None };
 
 #[test]
-fn after_a_restart_workers_keep_their_jobs_for_one_more_lease() {
+fn workers_keep_their_jobs_for_one_lease_after_a_restart() {
     on_both(|scene| {
         let ids = [scene.push(job("q")), scene.push(job("q"))];
         let running = scene.fetch_n("q", 2);
@@ -27,7 +27,7 @@ fn after_a_restart_workers_keep_their_jobs_for_one_more_lease() {
 }
 
 #[test]
-fn after_a_restart_on_a_full_disk_leases_end_when_they_would_have_ended() {
+fn leases_expire_on_time_after_a_restart_on_a_full_disk() {
     let (scene, sick) = FaultyStore::test_engine();
     let id = scene.push(job("q"));
     scene.fetch("q");
@@ -41,7 +41,7 @@ fn after_a_restart_on_a_full_disk_leases_end_when_they_would_have_ended() {
 }
 
 #[test]
-fn after_a_restart_runs_still_have_their_timeouts() {
+fn runs_keep_their_timeouts_after_a_restart() {
     let scene = TestEngine::memory();
     let id = scene.push(Spec { timeout: Some(SECOND.times(10)), ..spec("q") });
     scene.fetch("q");
@@ -52,7 +52,7 @@ fn after_a_restart_runs_still_have_their_timeouts() {
 }
 
 #[test]
-fn an_idle_engine_waits_for_nothing_but_a_far_pruning() {
+fn the_next_upkeep_of_an_idle_engine_is_a_distant_pruning() {
     on_both(|scene| {
         let far = scene.now().after(MINUTE.times(15));
         assert_eq!(scene.engine.upkeep().due_at(), far);

@@ -21,7 +21,7 @@ fn state(engine: &Engine, job: &Job) -> State {
 }
 
 #[test]
-fn reports_that_are_under_way_go_through_and_later_ones_lose_nothing() {
+fn reports_in_flight_at_a_stop_count_and_later_ones_lose_nothing() {
     // More than the maximum of calls in flight, so that some are batched.
     const N: usize = 200;
     let dir = tempfile::tempdir().expect("a directory");
@@ -64,7 +64,7 @@ fn reports_that_are_under_way_go_through_and_later_ones_lose_nothing() {
 }
 
 #[test]
-fn a_worker_whose_engine_is_stopped_under_its_job_says_so_at_once() {
+fn a_worker_whose_engine_stops_during_a_job_reports_it_at_once() {
     let dir = tempfile::tempdir().expect("a directory");
     let engine = Engine::open(dir.path()).expect("opened");
     let id = engine.push("q", "x").retain().wait().expect("pushed");

@@ -28,7 +28,7 @@ use crate::test_engine::{
 const DONE: Outcome = Outcome::Done { result: None };
 
 #[test]
-fn an_engine_on_a_poisoned_store_says_so_at_every_call() {
+fn every_call_to_an_engine_on_a_poisoned_store_fails() {
     let (scene, sick) = FaultyStore::test_engine();
     let id = scene.push(job("q"));
     let running = scene.fetch("q");
@@ -152,7 +152,7 @@ fn fail_upkeep_once(scene: &TestEngine, sick: &FaultyStore, verb: Verb, after: S
 }
 
 #[test]
-fn upkeep_tries_again_what_the_store_could_not_do() {
+fn upkeep_retries_failed_store_calls() {
     let (scene, sick) = FaultyStore::test_engine();
     let mut later = job("q");
     later.due = DueTime::After(MINUTE);
@@ -168,7 +168,7 @@ fn upkeep_tries_again_what_the_store_could_not_do() {
 }
 
 #[test]
-fn a_timeout_outlives_an_error_of_the_store() {
+fn a_timeout_is_enforced_after_a_failed_store_call() {
     let (scene, sick) = FaultyStore::test_engine();
     let id = scene.push(Spec { timeout: Some(SECOND.times(8)), ..spec("q") });
     scene.pass(SECOND.times(6));
@@ -178,7 +178,7 @@ fn a_timeout_outlives_an_error_of_the_store() {
 }
 
 #[test]
-fn counts_outlive_an_error_of_the_store() {
+fn counts_survive_a_failed_store_call() {
     let (scene, sick) = FaultyStore::test_engine();
     scene.push_all(jobs("q", 3));
     fail_upkeep_once(&scene, &sick, Verb::Note, SECOND.times(5));
@@ -187,7 +187,7 @@ fn counts_outlive_an_error_of_the_store() {
 }
 
 #[test]
-fn a_schedule_outlives_an_error_of_the_store() {
+fn a_schedule_fires_after_a_failed_store_call() {
     let (scene, sick) = FaultyStore::test_engine();
     let timing = Timing::parse("timing", "every 1m").expect("a timing");
     let set = scene.engine.schedules().set(name("s"), timing, Missed::Skip, job("q"));
@@ -198,7 +198,7 @@ fn a_schedule_outlives_an_error_of_the_store() {
 }
 
 #[test]
-fn one_lost_renewal_does_no_harm_even_to_the_shortest_lease() {
+fn one_lost_renewal_expires_not_even_the_shortest_lease() {
     let (scene, sick) = FaultyStore::test_engine();
     let id = scene.push(Spec { lease: Some(SECOND), ..spec("q") });
     let pop = scene.engine.pop("q", async |_: &Work<'_>| {
@@ -220,7 +220,7 @@ fn one_lost_renewal_does_no_harm_even_to_the_shortest_lease() {
 }
 
 #[test]
-fn a_limit_that_was_set_holds_even_if_it_could_not_be_read_back() {
+fn a_limit_applies_even_if_reading_it_back_failed() {
     let (scene, sick) = FaultyStore::test_engine();
     let limit = Limit::parse("concurrency 0").expect("a limit");
     sick.err_once(Verb::Entries);
@@ -237,7 +237,7 @@ fn engine_with_thread(sick: &Arc<FaultyStore>) -> Engine {
 }
 
 #[test]
-fn an_unanswered_upkeep_call_blocks_neither_fetch_timeouts_nor_stop() {
+fn a_pending_upkeep_call_blocks_neither_fetch_timeouts_nor_stop() {
     let sick = FaultyStore::new(Memory::default());
     let engine = engine_with_thread(&sick);
     for verb in [Verb::Promote, Verb::Lapsed, Verb::Prune, Verb::Entries] {
@@ -282,7 +282,7 @@ fn a_report_is_retried_and_its_lease_renewed_while_the_store_is_unavailable() {
 }
 
 #[test]
-fn a_panic_in_one_thread_ends_the_whole_worker() {
+fn a_panic_in_one_thread_stops_the_worker() {
     let engine = Engine::memory();
     std::thread::scope(|scope| {
         let worker = engine.worker(["q"]).parallel(4);
@@ -299,7 +299,7 @@ fn a_panic_in_one_thread_ends_the_whole_worker() {
 }
 
 #[test]
-fn an_error_in_one_thread_ends_the_whole_worker() {
+fn an_error_in_one_thread_stops_the_worker() {
     let sick = FaultyStore::new(Memory::default());
     let engine = engine_with_thread(&sick);
     std::thread::scope(|scope| {

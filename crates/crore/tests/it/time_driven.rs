@@ -70,7 +70,7 @@ fn a_schedule_fires_at_its_ticks_and_not_between() {
 }
 
 #[test]
-fn missed_ticks_are_skipped_made_up_for_once_or_all_of_them() {
+fn missed_ticks_are_skipped_caught_up_once_or_all_caught_up() {
     for (missed, expected) in [(Missed::Skip, 0), (Missed::Once, 1), (Missed::All, 240)] {
         let scene = TestEngine::memory();
         set(&scene, "every 1h", missed);
@@ -84,7 +84,7 @@ fn missed_ticks_are_skipped_made_up_for_once_or_all_of_them() {
 }
 
 #[test]
-fn three_in_the_morning_in_berlin_is_once_a_day_when_the_clocks_change() {
+fn three_in_the_morning_in_berlin_fires_once_a_day_across_clock_changes() {
     // On 29 March 2026 the clocks go from 2 to 3, on 25 October from 3 back to 2.
     for (day_before, hours_before, hours_after) in [(86, 2, 1), (296, 1, 2)] {
         let scene = TestEngine::memory();
@@ -101,7 +101,7 @@ fn three_in_the_morning_in_berlin_is_once_a_day_when_the_clocks_change() {
 }
 
 #[test]
-fn a_time_that_the_clock_on_the_wall_leaves_out_or_shows_twice_fires_once() {
+fn a_local_time_that_is_skipped_or_repeated_fires_once() {
     for day_of in [87, 297] {
         let scene = TestEngine::memory();
         scene.clock.set(day(day_of).before(HOUR.times(2)));
@@ -112,7 +112,7 @@ fn a_time_that_the_clock_on_the_wall_leaves_out_or_shows_twice_fires_once() {
 }
 
 #[test]
-fn the_twenty_ninth_of_february_comes_every_four_years() {
+fn february_29_fires_every_four_years() {
     let scene = TestEngine::memory();
     set(&scene, "cron 0 0 29 2 *", Missed::Once);
     scene.settle();
@@ -149,7 +149,7 @@ fn a_schedule_whose_job_refers_to_a_batch_is_refused() {
 }
 
 #[test]
-fn a_paused_schedule_does_not_fire_and_makes_nothing_up_when_it_goes_on() {
+fn a_paused_schedule_does_not_fire_nor_catch_up_when_resumed() {
     on_both(|scene| {
         set(scene, "every 1m", Missed::All);
         block_on(scene.engine.schedules().pause(&name("s"))).expect("paused");
@@ -166,7 +166,7 @@ fn a_paused_schedule_does_not_fire_and_makes_nothing_up_when_it_goes_on() {
 }
 
 #[test]
-fn a_schedule_that_is_set_again_keeps_its_place_unless_its_timing_is_another() {
+fn a_schedule_that_is_set_again_keeps_its_next_tick_unless_its_timing_changes() {
     on_both(|scene| {
         set(scene, "every 1h", Missed::Once);
         scene.settle();
@@ -201,7 +201,7 @@ fn one_schedule_is_found_among_many() {
 }
 
 #[test]
-fn a_queue_is_found_by_its_whole_name() {
+fn a_queue_is_found_by_its_exact_name() {
     on_both(|scene| {
         let long = "x".repeat(255);
         let names = ["a", "a ", "a!", "ab", "\u{10ffff}", "é", "a\u{e000}", long.as_str()];
@@ -219,7 +219,7 @@ fn a_queue_is_found_by_its_whole_name() {
 }
 
 #[test]
-fn a_scheduled_job_whose_own_delay_counts_from_the_tick_comes_after_it() {
+fn the_delay_of_a_scheduled_job_counts_from_the_tick() {
     let scene = TestEngine::memory();
     let mut later = job("q");
     later.due = DueTime::After(SECOND.times(10));
@@ -231,7 +231,7 @@ fn a_scheduled_job_whose_own_delay_counts_from_the_tick_comes_after_it() {
 }
 
 #[test]
-fn a_due_job_is_never_early_and_comes_when_it_is_due() {
+fn a_scheduled_job_is_delivered_when_due_and_never_early() {
     on_both(|scene| {
         let mut later = job("q");
         later.due = DueTime::At(scene.now().after(HOUR));
@@ -248,7 +248,7 @@ fn a_due_job_is_never_early_and_comes_when_it_is_due() {
 }
 
 #[test]
-fn more_due_jobs_than_are_promoted_at_once_all_come() {
+fn more_due_jobs_than_one_page_are_all_promoted() {
     let scene = TestEngine::memory();
     let mut later = job("q");
     later.due = DueTime::After(MINUTE);
@@ -265,7 +265,7 @@ fn limit(scene: &TestEngine, text: &str) {
 }
 
 #[test]
-fn a_limit_of_zero_holds_everything_until_it_is_changed_or_removed() {
+fn a_limit_of_zero_holds_all_jobs_until_it_is_changed_or_removed() {
     on_both(|scene| {
         limit(scene, "concurrency 0");
         scene.push_all(jobs("q", 10));
@@ -282,7 +282,7 @@ fn a_limit_of_zero_holds_everything_until_it_is_changed_or_removed() {
 }
 
 #[test]
-fn jobs_that_wait_already_are_brought_under_a_new_limit() {
+fn a_new_limit_is_applied_to_waiting_jobs() {
     on_both(|scene| {
         scene.push_all(jobs("q", 1000));
         scene.push_all(jobs("q", 1000));
@@ -310,7 +310,7 @@ fn jobs_that_wait_already_are_brought_under_a_new_limit() {
 }
 
 #[test]
-fn a_running_job_that_comes_back_is_brought_under_the_limits_of_then() {
+fn a_running_job_that_is_handed_back_is_under_the_current_limits() {
     on_both(|scene| {
         let id = scene.push(job("q"));
         let running = scene.fetch("q");
@@ -354,7 +354,7 @@ fn records_past_their_retention_are_removed() {
 }
 
 #[test]
-fn a_queue_without_settings_has_those_that_its_store_was_opened_with() {
+fn a_queue_without_settings_has_the_defaults_of_its_store() {
     let queues = QueueSettings { max_done: 1, ..QueueSettings::default() };
     let clock = FakeClock::default();
     let memory = Memory::new(Arc::new(clock.clone())).with_queues(queues);
@@ -409,7 +409,7 @@ fn statistics_are_written_before_a_stop() {
 }
 
 #[test]
-fn more_jobs_than_are_looked_at_at_once_come_back_under_the_limits_of_then() {
+fn more_jobs_than_one_page_are_put_under_the_current_limits() {
     let scene = TestEngine::memory();
     let push = || drop(scene.push_all(jobs("q", 1000)));
     (0..3).for_each(|_| push());

@@ -11,7 +11,7 @@ fn name(text: &str) -> Name {
 }
 
 #[test]
-fn a_token_is_kept_until_it_is_removed_and_never_replaced() {
+fn a_token_is_stored_until_removed_and_never_replaced() {
     on_both(|scene| {
         let engine = &scene.engine;
         block_on(engine.tokens().add(name("a1"), "says one")).expect("added");
@@ -30,7 +30,7 @@ fn a_token_is_kept_until_it_is_removed_and_never_replaced() {
 }
 
 #[test]
-fn a_token_that_was_added_is_there_when_the_directory_is_opened_again() {
+fn an_added_token_survives_reopening_the_store() {
     let dir = tempfile::tempdir().expect("a directory");
     let engine = Engine::open(dir.path()).expect("opened");
     block_on(engine.tokens().add(name("a1"), "says")).expect("added");

@@ -58,7 +58,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_name_becomes_a_release_run_with_the_rest_as_arguments() {
+    fn a_benchmark_name_runs_a_release_build_with_the_other_arguments() {
         let (bench, rest) = find(&["store", "--json", "out.json"]).expect("known");
         assert_eq!(
             cargo_args(bench, rest).join(" "),

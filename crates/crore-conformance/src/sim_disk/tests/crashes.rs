@@ -93,7 +93,7 @@ proptest! {
     }
 
     #[test]
-    fn the_same_seed_leaves_the_same(steps in steps(), seed: u64) {
+    fn the_same_seed_leaves_the_same_disk(steps in steps(), seed: u64) {
         let after = run(&steps).0.crash(seed).image();
         prop_assert_eq!(&run(&steps).0.crash(seed).image(), &after);
         let (disk, _) = run(&steps);
@@ -121,7 +121,7 @@ proptest! {
     }
 
     #[test]
-    fn a_process_that_dies_loses_nothing(steps in steps()) {
+    fn a_killed_process_loses_no_written_data(steps in steps()) {
         let (disk, _) = run(&steps);
         let image = disk.image();
         prop_assert_eq!(disk.kill().image(), image);
@@ -246,7 +246,7 @@ fn every_style_is_drawn() {
 }
 
 #[test]
-fn a_file_once_made_is_there_after_any_crash() {
+fn a_created_file_survives_any_crash() {
     for seed in 0..50 {
         let disk = SimDisk::new(seed);
         file(&disk, "f").write(0, b"x").expect("written");

@@ -82,7 +82,7 @@ fn a_job_has_the_keys_of_the_limits_that_match_it_by_name() {
 }
 
 #[test]
-fn a_payload_is_read_only_when_a_field_of_it_decides() {
+fn a_payload_is_parsed_only_for_conditions_on_its_fields() {
     let payload = json("1");
     let reads = |text: &str| {
         let limit = limit(text);

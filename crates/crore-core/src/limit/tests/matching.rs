@@ -21,7 +21,7 @@ const JOB: &str = r#"{
 }"#;
 
 #[test]
-fn conditions_hold_or_not() {
+fn conditions_are_evaluated() {
     let table = [
         (r#"kind = "mail""#, true),
         (r#"kind = "Mail""#, false),
@@ -157,7 +157,7 @@ proptest! {
     }
 
     #[test]
-    fn a_payload_with_fields_is_one_that_passes_its_check(
+    fn fields_are_read_only_from_valid_payloads(
         bytes in prop::collection::vec(prop_oneof![0x80..0x84_u8, 0x90..0x94_u8, 0xa0..0xa2_u8, any::<u8>()], 0..30),
     ) {
         let payload = Payload::new(Encoding::Msgpack, bytes);

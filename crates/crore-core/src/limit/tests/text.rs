@@ -219,7 +219,7 @@ fn numbers_out_of_range_are_pointed_at() {
 }
 
 #[test]
-fn long_texts_are_refused_where_they_are_too_long() {
+fn long_texts_are_refused_at_the_first_excess_character() {
     let padded = |n: usize| "concurrency 1".to_owned() + &" ".repeat(n - 13);
     assert_eq!(printed(&padded(MAX_TEXT)), "concurrency 1");
     let (code, at, _) = error(&padded(100_000));
@@ -236,7 +236,7 @@ fn long_texts_are_refused_where_they_are_too_long() {
 }
 
 #[test]
-fn deep_conditions_are_refused_where_they_are_too_deep() {
+fn nested_conditions_are_refused_at_the_first_excess_level() {
     let test = r#"kind = "a""#;
     let nested = |open: &str, close: &str, n: usize| {
         format!("where {}{test}{} concurrency 1", open.repeat(n), close.repeat(n))

@@ -91,7 +91,7 @@ fn crons_that_never_fire_are_refused() {
 }
 
 #[test]
-fn intervals_are_held_to_their_range() {
+fn intervals_out_of_range_are_refused() {
     for (text, code) in [
         ("every 999ms", Code::ScheduleTooOften),
         ("every 0s", Code::ScheduleTooOften),
@@ -123,7 +123,7 @@ proptest! {
     }
 
     #[test]
-    fn no_text_makes_it_panic(
+    fn no_text_causes_a_panic(
         text in "((cron|every) )?([0-9a-zA-Z*/,#?@+ -]{0,40}|\\PC{0,40})( (in|from) \\PC{0,20})?"
     ) {
         if let Ok(timing) = Timing::parse("schedule", &text) {

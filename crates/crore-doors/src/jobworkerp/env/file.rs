@@ -52,7 +52,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_file_is_read_as_shells_and_their_friends_write_it() {
+    fn a_file_is_read_with_the_quoting_of_shells() {
         let text = "\u{feff}# a remark\n\nA=1\n export B = \"two words # not a remark\" \nC='$A'\r\nD=x # a remark\nE=\nF=#\nG=a#b\nA=2\n";
         let read = file(text).expect("good");
         let read: Vec<_> =

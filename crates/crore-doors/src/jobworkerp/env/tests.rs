@@ -10,7 +10,7 @@ fn keys_of(pairs: &[(&str, &str)]) -> Vec<String> {
 }
 
 #[test]
-fn each_variable_is_a_key_of_ours_and_says_so() {
+fn each_variable_maps_to_crore_keys_and_reports_them() {
     for (name, value, keys) in [
         ("WORKER_DEFAULT_CONCURRENCY", "8", "channels.default = 8"),
         ("JOB_QUEUE_EXPIRE_JOB_RESULT_SECONDS", "3600", "jobworkerp.keep-results = 3600s"),
@@ -58,7 +58,7 @@ fn channels_are_paired_with_their_concurrencies() {
 }
 
 #[test]
-fn a_secret_is_referred_to_and_never_written() {
+fn secrets_are_references_and_never_stored() {
     let token = translated(&[("SLACK_BOT_TOKEN", "xoxb-1")]);
     assert_eq!(
         token[0].keys,

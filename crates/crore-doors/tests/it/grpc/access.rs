@@ -43,7 +43,7 @@ fn one() -> v1::PushRequest {
 }
 
 #[tokio::test]
-async fn a_token_in_the_metadata_lets_in_whom_it_is_for_and_nobody_else() {
+async fn a_token_in_the_metadata_authenticates_its_owner_only() {
     let server = Server::start().await;
     let pusher = token(&server.engine, "pusher", &[Scope::Push]).await;
     let mut jobs = JobsClient::new(connect(&server).await);
@@ -101,7 +101,7 @@ const NEEDS: &[(&str, Option<Scope>)] = &[
 ];
 
 #[tokio::test]
-async fn every_call_lets_those_presets_in_that_have_its_scope_and_no_others() {
+async fn every_call_admits_exactly_the_presets_with_its_scope() {
     let files = prost_types::FileDescriptorSet::decode(crore_wire::grpc::DESCRIPTORS);
     let files = files.expect("good descriptors").file;
     let ours = files.iter().filter(|file| file.package() == "crore.v1");
@@ -138,7 +138,7 @@ async fn every_call_lets_those_presets_in_that_have_its_scope_and_no_others() {
 }
 
 #[tokio::test]
-async fn a_change_is_written_down_once_with_what_it_was_about_and_what_came_of_it() {
+async fn a_change_has_one_audit_entry_with_its_object_and_outcome() {
     let dir = tempfile::tempdir().expect("a directory");
     let file = dir.path().join("audit.jsonl");
     let options = audit::Options { file: Some(file.clone()), ..audit::Options::default() };
@@ -258,7 +258,7 @@ async fn secure(
 }
 
 #[tokio::test]
-async fn tls_is_spoken_and_a_client_certificate_is_as_good_as_a_token() {
+async fn a_client_certificate_over_tls_authenticates_like_a_token() {
     let authority = CertificateAuthority::new();
     let client = authority.sign("client", &["worker.example"], CertificateUse::Client, |_| {});
     let ca = authority.file("ca.pem", &authority.pem());

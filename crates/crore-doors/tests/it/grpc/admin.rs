@@ -22,7 +22,7 @@ fn named(name: &str) -> v1::Named {
 }
 
 #[tokio::test]
-async fn a_server_says_what_it_is_and_what_it_has_as_over_http() {
+async fn server_information_and_statistics_equal_those_of_http() {
     let server = Server::start().await;
     let mut admin = admin(&server).await;
     let info = admin.info(v1::InfoRequest {}).await.expect("told").into_inner();
@@ -41,7 +41,7 @@ async fn a_server_says_what_it_is_and_what_it_has_as_over_http() {
 }
 
 #[tokio::test]
-async fn a_paused_queue_gives_nothing_until_it_is_resumed() {
+async fn a_paused_queue_delivers_nothing_until_resumed() {
     let server = Server::start().await;
     let mut admin = admin(&server).await;
     admin.pause_queue(queue("mail")).await.expect("paused");
@@ -101,7 +101,7 @@ async fn schedules_and_limits_are_set_seen_and_removed() {
 }
 
 #[tokio::test]
-async fn workers_are_listed_with_what_they_say() {
+async fn workers_are_listed_with_their_descriptions() {
     let server = Server::start().await;
     let about = json!({ "about": { "version": "1.2" }, "within": "1m" });
     server.call(BodyEncoding::Json, http::Method::PUT, "/v1/workers/ada", Some(&about)).await;
@@ -118,7 +118,7 @@ async fn workers_are_listed_with_what_they_say() {
 }
 
 #[tokio::test]
-async fn a_worker_with_a_stream_is_listed_while_it_is_there() {
+async fn a_streaming_worker_is_listed_while_connected() {
     let server = Server::start().await;
     let named = v1::Hello {
         name: "ada".to_owned(),
@@ -155,7 +155,7 @@ async fn a_worker_with_a_stream_is_listed_while_it_is_there() {
 }
 
 #[tokio::test]
-async fn an_act_on_all_says_how_far_it_is_and_does_no_more_than_was_asked() {
+async fn a_bulk_action_reports_progress_and_keeps_to_its_filter() {
     let server = Server::start().await;
     for n in [1000, 1000, 500] {
         push(&server, "mail", n).await;

@@ -22,7 +22,7 @@ fn one() -> v1::PushRequest {
 }
 
 #[tokio::test]
-async fn a_message_that_would_take_far_more_memory_than_it_has_bytes_is_refused_unread() {
+async fn a_message_that_would_expand_too_much_is_refused_undecoded() {
     let server = Server::start().await;
     let mut line = RawConnection::open(&server, Version::HTTP_2).await;
     // Empty jobs and empty reports.
@@ -46,7 +46,7 @@ async fn a_message_that_would_take_far_more_memory_than_it_has_bytes_is_refused_
 }
 
 #[tokio::test]
-async fn what_breaks_a_rule_is_named_as_in_the_messages() {
+async fn invalid_fields_are_named_as_in_the_messages() {
     let server = Server::start().await;
     let retry = |retry| v1::NewJob { retry: Some(retry), ..job("mail") };
     let (usual, long) = (v1::Retry::default(), Some(u64::MAX));
@@ -87,7 +87,7 @@ async fn stored(server: &Server) -> u64 {
 }
 
 #[tokio::test]
-async fn bytes_that_are_no_message_are_refused_and_the_connection_goes_on() {
+async fn malformed_messages_are_refused_and_the_connection_stays_open() {
     let server = Server::start().await;
     let mut line = RawConnection::open(&server, Version::HTTP_2).await;
     let unreadable = Code::InvalidArgument as i32;
@@ -137,7 +137,7 @@ async fn bytes_that_are_no_message_are_refused_and_the_connection_goes_on() {
 }
 
 #[tokio::test]
-async fn headers_that_mean_nothing_are_refused_or_let_be() {
+async fn meaningless_headers_are_refused_or_ignored() {
     let server = Server::start().await;
     let mut line = RawConnection::open(&server, Version::HTTP_2).await;
     let kind = |kind| [("content-type", kind), ("te", "trailers")];
@@ -177,7 +177,7 @@ async fn headers_that_mean_nothing_are_refused_or_let_be() {
 }
 
 #[tokio::test]
-async fn a_message_is_as_large_as_a_body_may_be_and_no_larger() {
+async fn messages_have_the_size_limit_of_bodies() {
     let options = Options {
         api: crore_api::Options { max_body: Size(64 << 10), ..Default::default() },
         ..Options::default()
@@ -243,7 +243,7 @@ async fn unknown_enum_values_are_refused_with_their_field() {
 }
 
 #[tokio::test]
-async fn slots_of_none_and_of_too_many_end_a_stream_and_its_jobs_go_back() {
+async fn zero_or_too_many_slots_end_a_stream_and_return_its_jobs() {
     let server = Server::start().await;
     for n in [0, 1 << 31, u32::MAX] {
         let mut worker = Worker::start(&server, hello("mail", 1, &format!("worker {n}"))).await;
@@ -298,7 +298,7 @@ async fn a_second_hello_and_a_missing_hello_end_a_stream() {
 }
 
 #[tokio::test]
-async fn reports_about_strangers_deliveries_change_nothing() {
+async fn reports_about_deliveries_of_other_workers_change_nothing() {
     let server = Server::start().await;
     let mut worker = Worker::start(&server, hello("mail", 1, "one")).await;
     push(&server, "mail", 1).await;

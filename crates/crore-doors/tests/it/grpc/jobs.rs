@@ -21,7 +21,7 @@ async fn keyed(server: &Server, key: &str, kinds: &[&str]) -> Result<v1::PushRes
 }
 
 #[tokio::test]
-async fn a_push_that_is_said_twice_under_one_key_is_one_push() {
+async fn a_push_sent_twice_with_one_key_is_one_push() {
     let server = Server::start().await;
     let first = keyed(&server, "k-1", &["a", "b"]).await.expect("pushed");
     assert!(first.jobs.iter().all(|job| job.id > 0 && !job.duplicate));
@@ -43,7 +43,7 @@ async fn a_push_that_is_said_twice_under_one_key_is_one_push() {
 }
 
 #[tokio::test]
-async fn on_a_stream_each_batch_has_a_key_of_its_own_and_a_job_has_one_of_the_two() {
+async fn each_batch_of_a_stream_has_its_own_key_and_jobs_one_sort_of_key() {
     let server = Server::start().await;
     let batch = |tag: u64, key: &str| v1::PushRequest {
         jobs: vec![job("a")],
@@ -65,7 +65,7 @@ async fn on_a_stream_each_batch_has_a_key_of_its_own_and_a_job_has_one_of_the_tw
 }
 
 #[tokio::test]
-async fn a_job_is_pushed_seen_cancelled_and_gone() {
+async fn a_job_is_pushed_shown_cancelled_and_deleted() {
     let server = Server::start().await;
     let mut client = jobs(&server).await;
     let id = push(&server, "mail", 1).await[0];
@@ -91,7 +91,7 @@ async fn a_job_is_pushed_seen_cancelled_and_gone() {
 }
 
 #[tokio::test]
-async fn a_bad_job_is_refused_alone_and_by_name() {
+async fn an_invalid_job_alone_is_refused_with_its_field() {
     let server = Server::start().await;
     let bad = v1::NewJob { encoding: 99, ..job("mail") };
     let waits = v1::NewJob {
@@ -141,7 +141,7 @@ async fn batches_of_a_stream_are_answered_in_order() {
 }
 
 #[tokio::test]
-async fn what_is_not_there_is_unimplemented_and_the_connection_goes_on() {
+async fn unknown_methods_are_unimplemented_and_the_connection_stays_open() {
     let server = Server::start().await;
     let channel = connect(&server).await;
     for path in ["/crore.v1.Jobs/Nothing", "/no.such.Service/At"] {

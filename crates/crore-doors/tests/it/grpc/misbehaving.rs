@@ -95,7 +95,7 @@ async fn ten_thousand_headers_are_too_many() {
 }
 
 #[tokio::test]
-async fn what_a_worker_does_not_read_is_given_to_another_when_its_lease_ends() {
+async fn jobs_that_a_worker_does_not_read_are_redelivered_when_their_lease_expires() {
     let server = Server::start().await;
     // Room for a welcome, but not for a job.
     let initial_window = 4;
@@ -131,7 +131,7 @@ async fn what_a_worker_does_not_read_is_given_to_another_when_its_lease_ends() {
 }
 
 #[tokio::test]
-async fn what_was_not_sent_to_a_worker_that_leaves_is_given_to_others_as_if_it_never_had_it() {
+async fn unsent_jobs_of_a_leaving_worker_are_redelivered_without_cost() {
     for lease in [None, Some(Span::from_secs(600))] {
         let server = Server::start().await;
         let (window, payload) = ((4, 200), Payload::new(Encoding::Bytes, vec![1; 600_000]));
@@ -161,7 +161,7 @@ async fn what_was_not_sent_to_a_worker_that_leaves_is_given_to_others_as_if_it_n
 }
 
 #[tokio::test]
-async fn a_message_that_does_not_come_is_not_waited_for_and_a_stream_is() {
+async fn an_incomplete_message_times_out_in_a_call_and_not_in_a_stream() {
     let body_time = Span::from_millis(100);
     let options = Options {
         api: crore_api::Options { body_time, ..Default::default() },

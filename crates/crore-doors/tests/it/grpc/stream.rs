@@ -20,7 +20,7 @@ use crate::server::Server;
 const A_SECOND: Duration = Duration::from_secs(1);
 
 #[tokio::test]
-async fn jobs_come_and_reports_are_answered() {
+async fn jobs_are_delivered_and_reports_acknowledged() {
     let server = Server::start().await;
     let mut worker = Worker::start(&server, hello("mail", 10, "one")).await;
     let ids = push(&server, "mail", 3).await;
@@ -39,7 +39,7 @@ async fn jobs_come_and_reports_are_answered() {
 }
 
 #[tokio::test]
-async fn nobody_gets_more_than_its_slots() {
+async fn no_worker_gets_more_jobs_than_its_slots() {
     let server = Server::start().await;
     push(&server, "mail", 50).await;
     let mut worker = Worker::start(&server, hello("mail", 7, "one")).await;
@@ -64,7 +64,7 @@ async fn nobody_gets_more_than_its_slots() {
 }
 
 #[tokio::test]
-async fn jobs_of_a_closed_stream_are_given_to_others_at_no_cost() {
+async fn jobs_of_a_closed_stream_are_redelivered_and_cost_no_attempt() {
     let server = Server::start().await;
     let mut first = Worker::start(&server, hello("mail", 1, "one")).await;
     let id = push(&server, "mail", 1).await[0];
@@ -102,7 +102,7 @@ async fn a_worker_that_reconnects_in_time_keeps_its_jobs() {
 }
 
 #[tokio::test]
-async fn a_second_stream_of_the_same_incarnation_takes_the_place_of_the_first() {
+async fn a_second_stream_of_the_same_incarnation_replaces_the_first() {
     let server = Server::start().await;
     let mut first = Worker::start(&server, hello("mail", 1, "one")).await;
     push(&server, "mail", 1).await;
@@ -118,7 +118,7 @@ async fn a_second_stream_of_the_same_incarnation_takes_the_place_of_the_first() 
 }
 
 #[tokio::test]
-async fn a_worker_is_told_of_a_cancel_at_once() {
+async fn a_worker_is_notified_of_a_cancel_at_once() {
     let server = Server::start().await;
     let mut worker = Worker::start(&server, hello("mail", 1, "one")).await;
     let id = push(&server, "mail", 1).await[0];
@@ -146,7 +146,7 @@ async fn leases_live_as_long_as_the_stream() {
 }
 
 #[tokio::test]
-async fn leases_that_a_worker_brings_along_live_as_long_as_its_stream() {
+async fn leases_that_a_worker_resumes_live_as_long_as_its_stream() {
     let server = Server::start().await;
     let short = v1::NewJob { lease_ms: Some(1000), ..super::job("mail") };
     let ask = v1::PushRequest { jobs: vec![short], ..v1::PushRequest::default() };
@@ -172,7 +172,7 @@ async fn leases_that_a_worker_brings_along_live_as_long_as_its_stream() {
 }
 
 #[tokio::test]
-async fn a_worker_that_is_given_a_job_again_is_told_that_its_first_delivery_is_lost() {
+async fn a_worker_that_gets_a_redelivery_is_notified_that_the_first_is_lost() {
     let clock = Arc::new(FakeClock::default());
     let store = Arc::new(Memory::new(clock.clone()));
     let engine =
@@ -195,7 +195,7 @@ async fn a_worker_that_is_given_a_job_again_is_told_that_its_first_delivery_is_l
 }
 
 #[tokio::test]
-async fn a_server_that_drains_says_so_and_takes_reports() {
+async fn a_draining_server_reports_it_and_accepts_reports() {
     let server = Server::start().await;
     let mut worker = Worker::start(&server, hello("mail", 2, "one")).await;
     push(&server, "mail", 1).await;
@@ -207,7 +207,7 @@ async fn a_server_that_drains_says_so_and_takes_reports() {
 }
 
 #[tokio::test]
-async fn a_bad_hello_is_refused_by_name() {
+async fn an_invalid_hello_is_refused_with_its_field() {
     let server = Server::start().await;
     let good = || hello("mail", 1, "one");
     for (field, bad) in [
@@ -229,7 +229,7 @@ async fn a_bad_hello_is_refused_by_name() {
 }
 
 #[tokio::test]
-async fn reports_about_what_it_does_not_have_are_stale_and_the_stream_lives() {
+async fn reports_about_jobs_not_held_are_stale_and_the_stream_stays_open() {
     let server = Server::start().await;
     let mut first = Worker::start(&server, hello("mail", 1, "one")).await;
     push(&server, "mail", 1).await;
@@ -247,7 +247,7 @@ async fn reports_about_what_it_does_not_have_are_stale_and_the_stream_lives() {
 }
 
 #[tokio::test]
-async fn reports_are_answered_in_their_order_also_those_that_do_not_count() {
+async fn reports_are_acknowledged_in_order_also_stale_ones() {
     let server = Server::start().await;
     let mut worker = Worker::start(&server, hello("mail", 3, "one")).await;
     push(&server, "mail", 3).await;
@@ -315,7 +315,7 @@ async fn equal_workers_get_equal_shares() {
 }
 
 #[tokio::test]
-async fn a_stream_outlives_the_age_of_its_connection_and_new_calls_go_elsewhere() {
+async fn a_stream_outlives_the_maximum_age_and_new_calls_use_a_new_connection() {
     let max_age = Span::from_millis(100);
     let listening = listen::Options { max_age, ..listen::Options::default() };
     let server = Server::start_with(Options::default(), listening).await;
@@ -331,7 +331,7 @@ async fn a_stream_outlives_the_age_of_its_connection_and_new_calls_go_elsewhere(
 }
 
 #[tokio::test]
-async fn a_flood_of_notes_keeps_nothing_that_comes_after_it() {
+async fn a_flood_of_notes_does_not_delay_later_messages() {
     let server = Server::start().await;
     let hello = v1::WorkerSays { hello: Some(hello("mail", 1, "one")), ..Default::default() };
     let note = v1::Note { id: 7, delivery: 7, text: "on my way".to_owned(), ..Default::default() };

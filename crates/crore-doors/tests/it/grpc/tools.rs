@@ -72,7 +72,7 @@ macro_rules! reflected {
 }
 
 #[tokio::test]
-async fn both_versions_of_reflection_tell_every_service_and_its_files() {
+async fn both_versions_of_reflection_list_every_service_and_its_files() {
     let server = Server::start().await;
     let new = reflected!(v1, &server).expect("told");
     let old = reflected!(v1alpha, &server).expect("told");
@@ -89,7 +89,7 @@ async fn both_versions_of_reflection_tell_every_service_and_its_files() {
 }
 
 #[tokio::test]
-async fn reflection_needs_a_token_of_any_sort_where_there_are_tokens_and_can_be_switched_off() {
+async fn reflection_needs_any_valid_token_and_can_be_disabled() {
     let server = Server::start().await;
     token(&server.engine, "ada", &[Scope::Work]).await;
     let status = reflected!(v1, &server).expect_err("who asks?");

@@ -54,7 +54,7 @@ fn pushed(heard: &RawResponse) -> v1::PushResponse {
 }
 
 #[tokio::test]
-async fn it_is_spoken_over_both_versions_of_http_and_as_text() {
+async fn grpc_web_works_over_both_http_versions_and_as_text() {
     let server = server().await;
     for version in [Version::HTTP_11, Version::HTTP_2] {
         let mut line = RawConnection::open(&server, version).await;
@@ -82,7 +82,7 @@ async fn it_is_spoken_over_both_versions_of_http_and_as_text() {
 }
 
 #[tokio::test]
-async fn a_slow_answer_over_http_1_keeps_the_connection() {
+async fn a_slow_response_over_http_1_keeps_the_connection() {
     let server = server().await;
     let mut line = RawConnection::open(&server, Version::HTTP_11).await;
     let headers = [("content-type", "application/grpc-web+proto")];
@@ -146,7 +146,7 @@ async fn refusals_are_readable_by_browsers() {
 }
 
 #[tokio::test]
-async fn a_page_that_may_call_is_let_in_and_its_browser_told() {
+async fn a_page_of_an_allowed_origin_gets_cors_headers() {
     let server = server().await;
     for version in [Version::HTTP_11, Version::HTTP_2] {
         let mut line = RawConnection::open(&server, version).await;
@@ -177,7 +177,7 @@ async fn a_page_that_may_call_is_let_in_and_its_browser_told() {
 }
 
 #[tokio::test]
-async fn no_other_page_is_let_in_and_none_past_grpc() {
+async fn other_origins_are_refused_and_cors_applies_to_grpc_only() {
     let server = server().await;
     let mut line = RawConnection::open(&server, Version::HTTP_11).await;
     let kind = ("content-type", "application/grpc-web+proto");

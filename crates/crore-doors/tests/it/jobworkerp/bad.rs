@@ -44,7 +44,7 @@ const CALLS: [(&str, Scope); 24] = [
 ];
 
 #[tokio::test]
-async fn bytes_that_are_no_message_are_refused_and_the_connection_goes_on() {
+async fn malformed_messages_are_refused_and_the_connection_stays_open() {
     let server = Server::start().await;
     let mut line = RawConnection::open(&server, Version::HTTP_2).await;
     let unreadable = Code::InvalidArgument as i32;

@@ -17,7 +17,7 @@ fn before(name: &str, next: &[i64]) -> CreateWorkerRequest {
 }
 
 #[tokio::test]
-async fn each_item_that_comes_out_is_a_job_of_each_next_worker() {
+async fn each_output_item_becomes_a_job_of_each_next_worker() {
     let stage = JobworkerpStage::start().await;
     let (one, two) = (stage.create(command("one")).await, stage.create(command("two")).await);
     let first = stage.create(before("first", &[one, two, 99])).await;
@@ -63,7 +63,7 @@ async fn nothing_follows_a_failure() {
 }
 
 #[tokio::test]
-async fn a_chain_holds_by_number_whatever_its_workers_are_called_and_whenever_they_come() {
+async fn a_chain_by_number_survives_renaming_and_late_creation_of_its_workers() {
     let stage = JobworkerpStage::start().await;
     // The next worker does not exist yet.
     let first = stage.create(before("first", &[2])).await;
@@ -94,7 +94,7 @@ async fn a_chain_holds_by_number_whatever_its_workers_are_called_and_whenever_th
 }
 
 #[tokio::test]
-async fn a_periodic_job_keeps_its_phase_and_what_it_was_given() {
+async fn a_periodic_job_keeps_its_phase_and_its_arguments() {
     let stage = JobworkerpStage::start().await;
     let worker = CreateWorkerRequest { periodic_interval: Some(3000), ..command("a") };
     let worker = stage.create(worker).await;
@@ -154,7 +154,7 @@ async fn a_periodic_job_without_a_time_runs_whole_intervals_after_it_was_enqueue
 }
 
 #[tokio::test]
-async fn slack_is_told_of_success_and_of_failure() {
+async fn slack_is_notified_of_success_and_failure() {
     let stage = JobworkerpStage::with(with_slack(true, true)).await;
     jobworkerp::prepare(&stage.server.doors).await.expect("prepared");
     let worker = stage.create(before("a", &[-1])).await;

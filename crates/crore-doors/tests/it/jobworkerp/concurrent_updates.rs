@@ -71,7 +71,7 @@ async fn a_renaming_update_keeps_concurrent_changes() {
 }
 
 #[tokio::test]
-async fn an_update_of_a_worker_that_is_renamed_meanwhile_is_of_that_worker() {
+async fn an_update_applies_to_its_worker_despite_a_concurrent_renaming() {
     let stage = JobworkerpStage::start().await;
     let id = stage.create(command("a")).await;
     let mut data = stage.worker(id).await.expect("it is there");
@@ -88,7 +88,7 @@ async fn an_update_of_a_worker_that_is_renamed_meanwhile_is_of_that_worker() {
 }
 
 #[tokio::test]
-async fn an_update_whose_worker_is_changed_again_and_again_is_aborted() {
+async fn an_update_of_a_constantly_changing_worker_is_aborted() {
     let stage = JobworkerpStage::start().await;
     let id = stage.create(command("a")).await;
     let mut data = stage.worker(id).await.expect("it is there");

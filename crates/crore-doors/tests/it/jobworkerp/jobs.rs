@@ -50,7 +50,7 @@ async fn a_job_is_enqueued_by_the_number_or_the_name_of_its_worker_and_reads_bac
 }
 
 #[tokio::test]
-async fn every_bad_job_is_refused_by_name_and_none_is_there() {
+async fn every_invalid_job_is_refused_with_its_field_and_none_is_stored() {
     let stage = JobworkerpStage::start().await;
     let worker = stage.create(command("a")).await;
     let answered = stage.create(direct("b")).await;
@@ -94,7 +94,7 @@ async fn every_bad_job_is_refused_by_name_and_none_is_there() {
 }
 
 #[tokio::test]
-async fn larger_priorities_go_first_and_a_time_that_has_passed_is_now() {
+async fn larger_priorities_run_first_and_a_due_time_in_the_past_is_now() {
     let stage = JobworkerpStage::start().await;
     let worker = stage.create(command("a")).await;
     let mut ids = Vec::new();
@@ -140,7 +140,7 @@ async fn a_key_is_held_until_its_job_has_ended_and_the_refusal_names_the_job() {
 }
 
 #[tokio::test]
-async fn a_job_is_pending_then_running_and_not_there_once_it_has_ended() {
+async fn a_job_is_pending_then_running_and_not_listed_after_its_end() {
     let stage = JobworkerpStage::start().await;
     let mut statuses = JobStatusServiceClient::new(connect(&stage.server).await);
     let worker =
@@ -173,7 +173,7 @@ async fn a_job_is_pending_then_running_and_not_there_once_it_has_ended() {
 }
 
 #[tokio::test]
-async fn a_delete_takes_a_waiting_job_away_and_asks_a_running_one_to_stop() {
+async fn a_delete_removes_a_waiting_job_and_asks_a_running_one_to_stop() {
     let stage = JobworkerpStage::start().await;
     let worker = stage.create(command("a")).await;
     let waiting = stage.enqueue(job(worker)).await;
@@ -191,7 +191,7 @@ async fn a_delete_takes_a_waiting_job_away_and_asks_a_running_one_to_stop() {
 }
 
 #[tokio::test]
-async fn there_is_nothing_to_restore_and_that_goes_well() {
+async fn restore_with_nothing_to_restore_succeeds() {
     let stage = JobworkerpStage::start().await;
     let worker = stage.create(command("a")).await;
     stage.enqueue(job(worker)).await;

@@ -60,7 +60,7 @@ async fn jobs_are_listed_newest_first_in_any_state_and_only_those_of_workers() {
 }
 
 #[tokio::test]
-async fn results_are_listed_by_worker_and_in_parts() {
+async fn results_are_listed_by_worker_and_paged() {
     let stage = JobworkerpStage::start().await;
     let (one, two) = (stage.create(stored("one")).await, stage.create(stored("two")).await);
     let mut ran = Vec::new();
@@ -80,7 +80,7 @@ async fn results_are_listed_by_worker_and_in_parts() {
 }
 
 #[tokio::test]
-async fn a_list_of_nobody_or_below_zero_is_refused_by_name() {
+async fn a_list_without_a_worker_or_with_a_negative_number_is_refused() {
     let stage = JobworkerpStage::start().await;
     let nobody = FindListByWorkerIdRequest { worker_id: None, limit: None, offset: None };
     for (ask, field) in [

@@ -35,7 +35,7 @@ fn job_ids(results: &[JobResult]) -> Vec<i64> {
 }
 
 #[tokio::test]
-async fn very_many_jobs_are_listed_as_they_will_be_run() {
+async fn very_many_jobs_are_listed_in_run_order() {
     let stage = JobworkerpStage::start().await;
     let (one, two) = (stage.create(stored("one")).await, stage.create(stored("two")).await);
     let other = stage.enqueue(job(two)).await;
@@ -64,7 +64,7 @@ async fn very_many_jobs_are_listed_as_they_will_be_run() {
 }
 
 #[tokio::test]
-async fn results_among_very_many_jobs_are_those_of_ends_newest_first() {
+async fn results_among_very_many_jobs_are_listed_by_end_newest_first() {
     let stage = JobworkerpStage::start().await;
     let (one, two) = (stage.create(stored("one")).await, stage.create(stored("two")).await);
     let mut ran = Vec::new();

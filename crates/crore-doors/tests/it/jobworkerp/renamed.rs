@@ -44,7 +44,7 @@ async fn jobs_that_wait_for_a_worker_are_run_by_it_under_any_name() {
 }
 
 #[tokio::test]
-async fn a_name_that_is_given_to_another_takes_no_jobs_along() {
+async fn a_reused_name_does_not_take_over_jobs() {
     let stage = JobworkerpStage::start().await;
     let first = stage.create(stored("a")).await;
     let waits = stage.enqueue(job(first)).await;

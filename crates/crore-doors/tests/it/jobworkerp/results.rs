@@ -40,7 +40,7 @@ fn number(result: &JobResult) -> i64 {
 }
 
 #[tokio::test]
-async fn a_success_is_found_with_everything_that_is_known_of_it() {
+async fn a_success_is_found_with_all_its_fields() {
     let stage = JobworkerpStage::start().await;
     let worker = CreateWorkerRequest { retry_policy: policy(), ..stored("a") };
     let worker = stage.create(worker).await;
@@ -191,7 +191,7 @@ async fn only_results_that_the_worker_stores_are_found() {
 }
 
 #[tokio::test]
-async fn a_job_that_was_stopped_is_an_abort_and_one_that_never_ran_is_nothing() {
+async fn a_stopped_job_is_listed_as_aborted_and_one_that_never_ran_is_not() {
     let stage = JobworkerpStage::start().await;
     let worker = stage.create(stored("a")).await;
     let never = stage.enqueue(job(worker)).await;
@@ -216,7 +216,7 @@ async fn a_job_that_was_stopped_is_an_abort_and_one_that_never_ran_is_nothing() 
 }
 
 #[tokio::test]
-async fn a_crash_of_a_worker_is_no_attempt_and_no_result() {
+async fn a_worker_crash_costs_no_attempt_and_leaves_no_result() {
     let stage = JobworkerpStage::start().await;
     let worker = stage.create(CreateWorkerRequest { retry_policy: policy(), ..stored("a") }).await;
     let id = stage.enqueue(job(worker)).await;
@@ -271,7 +271,7 @@ async fn results_outlive_their_worker_and_follow_it_when_it_is_renamed() {
 }
 
 #[tokio::test]
-async fn a_delete_takes_the_results_of_a_job_that_has_ended() {
+async fn a_delete_removes_the_results_of_an_ended_job() {
     let stage = JobworkerpStage::start().await;
     let worker = stage.create(CreateWorkerRequest { retry_policy: policy(), ..stored("a") }).await;
     let id = stage.enqueue(job(worker)).await;
@@ -310,7 +310,7 @@ async fn a_result_that_is_not_stored_can_be_listened_to_but_not_found() {
 }
 
 #[tokio::test]
-async fn an_empty_output_is_one_item_and_no_output_is_none() {
+async fn an_empty_output_is_one_item_and_a_missing_output_is_none() {
     let stage = JobworkerpStage::start().await;
     let worker = stage.create(stored("a")).await;
     let empty = Payload::new(Encoding::Text, Vec::<u8>::new());

@@ -71,7 +71,7 @@ async fn the_retries_of_a_direct_job_happen_while_its_caller_waits() {
 }
 
 #[tokio::test]
-async fn a_direct_job_that_takes_too_long_is_a_deadline_that_is_exceeded() {
+async fn a_direct_job_that_times_out_returns_deadline_exceeded() {
     let stage = JobworkerpStage::start().await;
     let worker = stage.create(direct("a")).await;
     // Also shorter than a second.
@@ -113,7 +113,7 @@ async fn the_deadline_of_the_call_counts_too() {
 }
 
 #[tokio::test]
-async fn any_number_listen_before_and_after_the_end_and_as_often_as_they_like() {
+async fn any_number_of_listeners_get_the_result_before_and_after_the_end() {
     let stage = JobworkerpStage::start().await;
     let worker = stage.create(listen_after("a")).await;
     let id = stage.enqueue(job(worker)).await;
@@ -157,7 +157,7 @@ async fn no_result_is_missed_between_check_and_wait() {
 }
 
 #[tokio::test]
-async fn only_the_end_of_a_job_is_heard_and_not_an_attempt_that_is_retried() {
+async fn listeners_get_the_end_of_a_job_and_not_retried_attempts() {
     let stage = JobworkerpStage::start().await;
     let worker =
         stage.create(CreateWorkerRequest { retry_policy: policy(), ..listen_after("a") }).await;
@@ -177,7 +177,7 @@ async fn only_the_end_of_a_job_is_heard_and_not_an_attempt_that_is_retried() {
 }
 
 #[tokio::test]
-async fn a_listener_is_told_of_a_deleted_job() {
+async fn a_listener_is_notified_of_a_deleted_job() {
     let stage = JobworkerpStage::start().await;
     let worker = stage.create(listen_after("a")).await;
     let id = stage.enqueue(job(worker)).await;
@@ -190,7 +190,7 @@ async fn a_listener_is_told_of_a_deleted_job() {
 }
 
 #[tokio::test]
-async fn every_bad_listener_is_refused_by_name() {
+async fn every_invalid_listener_is_refused_with_its_field() {
     let stage = JobworkerpStage::start().await;
     let worker = stage.create(listen_after("a")).await;
     let quiet = stage.create(stored("b")).await;
@@ -244,7 +244,7 @@ async fn waiting_calls_are_unavailable_when_the_doors_close() {
 }
 
 #[tokio::test]
-async fn a_worker_without_results_answers_at_once() {
+async fn enqueue_for_a_worker_without_results_returns_at_once() {
     let stage = JobworkerpStage::start().await;
     let worker = stage.create(command("a")).await;
     let answer = timeout(LONG, stage.try_enqueue(job(worker))).await.expect("at once");

@@ -18,7 +18,7 @@ const NONE: RetryPolicy =
     RetryPolicy { r#type: 0, interval: 0, max_interval: 0, max_retry: 0, basis: 2.0 };
 
 #[tokio::test]
-async fn a_worker_that_says_little_has_the_defaults_and_numbers_count_up() {
+async fn a_minimal_worker_has_the_defaults_and_the_next_number() {
     let stage = JobworkerpStage::start().await;
     assert_eq!(stage.create(command("a")).await, 1);
     assert_eq!(stage.create(command("b")).await, 2);
@@ -93,7 +93,7 @@ async fn a_channel_that_is_the_default_is_none_and_a_strange_queue_type_is_the_d
 }
 
 #[tokio::test]
-async fn every_bad_worker_is_refused_by_name_and_none_is_there() {
+async fn every_invalid_worker_is_refused_with_its_field_and_none_is_stored() {
     let stage = JobworkerpStage::start().await;
     let retry =
         |policy: RetryPolicy| CreateWorkerRequest { retry_policy: Some(policy), ..command("a") };
@@ -214,7 +214,7 @@ async fn runner_checks_are_reported_with_jobworkerp_fields() {
 }
 
 #[tokio::test]
-async fn a_name_is_there_once_and_free_again_after_its_worker() {
+async fn a_worker_name_is_unique_and_free_after_removal() {
     let stage = JobworkerpStage::start().await;
     stage.create(command("a")).await;
     let refused = stage.try_create(command("a")).await.expect_err("twice");
@@ -250,7 +250,7 @@ async fn a_missing_worker_is_found_once_it_is_created() {
 }
 
 #[tokio::test]
-async fn lists_are_newest_first_and_in_parts() {
+async fn lists_are_newest_first_and_paged() {
     let stage = JobworkerpStage::start().await;
     for name in ["c", "a", "b"] {
         stage.create(command(name)).await;

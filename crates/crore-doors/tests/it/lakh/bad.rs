@@ -47,7 +47,7 @@ async fn job_names_are_required_and_ascii() {
 }
 
 #[tokio::test]
-async fn a_job_whose_name_its_call_does_not_have_is_dropped_and_the_call_goes_on() {
+async fn a_job_with_a_name_that_its_call_does_not_serve_is_dropped() {
     let server = Server::start().await;
     let jobs = ["sms", "", "mail ", "mail;", "mail"];
     send(&server, jobs.iter().map(|name| job(name, name)).collect()).await;
@@ -139,7 +139,7 @@ async fn a_reservation_shorter_than_any_lease_is_as_long_as_the_shortest() {
 }
 
 #[tokio::test]
-async fn more_jobs_than_a_batch_may_have_are_taken() {
+async fn a_stream_accepts_more_jobs_than_one_batch() {
     let server = Server::start().await;
     let args = vec!["x".repeat(10_000)];
     let jobs = (0..2500).map(|n| Job { args: args.clone(), ..job(&n.to_string(), "mail") });
@@ -149,7 +149,7 @@ async fn more_jobs_than_a_batch_may_have_are_taken() {
 }
 
 #[tokio::test]
-async fn a_worker_of_more_names_than_one_may_ask_for_is_refused() {
+async fn a_worker_with_too_many_names_is_refused() {
     let server = Server::start().await;
     let names: Vec<_> = (0..1001).map(|n| n.to_string()).collect();
     let reports = futures_util::stream::iter(Vec::<JobResult>::new());

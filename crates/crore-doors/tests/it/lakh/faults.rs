@@ -10,7 +10,7 @@ use super::{FakeClockServer, LONG, Worker, about, becomes, job, lakh, seconds, s
 use crate::server::Server;
 
 #[tokio::test]
-async fn a_time_in_the_past_is_now() {
+async fn a_due_time_in_the_past_is_now() {
     let server = Server::start().await;
     let at = |seconds, nanos| ExecutionTime::Scheduled(Timestamp { seconds, nanos });
     let times = [
@@ -33,7 +33,7 @@ async fn a_time_in_the_past_is_now() {
 }
 
 #[tokio::test]
-async fn a_scheduled_job_whose_reservation_ends_is_not_lost() {
+async fn a_scheduled_job_whose_reservation_expires_is_not_lost() {
     let slow = FakeClockServer::start().await;
     let at = slow.server.engine.status().now().as_millis() / 1000 + 5;
     let at = ExecutionTime::Scheduled(Timestamp { seconds: at, nanos: 0 });
@@ -46,7 +46,7 @@ async fn a_scheduled_job_whose_reservation_ends_is_not_lost() {
 }
 
 #[tokio::test]
-async fn two_jobs_with_one_id_are_one_within_a_name_and_two_in_two() {
+async fn ids_are_unique_within_a_name_only() {
     let server = Server::start().await;
     let jobs = vec![
         job("one", "mail"),
@@ -67,7 +67,7 @@ async fn two_jobs_with_one_id_are_one_within_a_name_and_two_in_two() {
 }
 
 #[tokio::test]
-async fn jobs_without_an_id_are_jobs_of_their_own() {
+async fn jobs_without_an_id_are_separate_jobs() {
     let server = Server::start().await;
     send(&server, vec![job("", "mail"), job("", "mail")]).await;
     let mut worker = Worker::join(&server, "mail").await;
@@ -79,7 +79,7 @@ async fn jobs_without_an_id_are_jobs_of_their_own() {
 }
 
 #[tokio::test]
-async fn jobs_of_a_worker_that_goes_away_are_given_to_another_at_once() {
+async fn jobs_of_a_disconnected_worker_are_redelivered_at_once() {
     let server = Server::start().await;
     let mut first = Worker::join(&server, "mail").await;
     send(&server, (0..5).map(|n| job(&n.to_string(), "mail")).collect()).await;
@@ -99,7 +99,7 @@ async fn jobs_of_a_worker_that_goes_away_are_given_to_another_at_once() {
 }
 
 #[tokio::test]
-async fn what_a_worker_has_not_read_is_not_done_and_is_given_to_another() {
+async fn jobs_without_a_reservation_that_a_worker_did_not_read_are_redelivered() {
     const JOBS: usize = 100;
     let server = Server::start().await;
     let large = |n: usize| Job {
@@ -141,7 +141,7 @@ async fn what_a_worker_has_not_read_is_not_done_and_is_given_to_another() {
 }
 
 #[tokio::test]
-async fn a_job_that_is_done_or_dead_is_not_kept_for_ever() {
+async fn done_and_dead_jobs_are_pruned() {
     let slow = FakeClockServer::start().await;
     let mut worker = Worker::join(&slow.server, "mail").await;
     send(&slow.server, vec![Job { reservation_time: None, ..job("one", "mail") }]).await;

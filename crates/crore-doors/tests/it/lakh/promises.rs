@@ -19,7 +19,7 @@ use super::{
 use crate::server::{Server, eventually};
 
 #[tokio::test]
-async fn a_job_comes_as_it_was_sent_and_is_done_when_its_worker_says_so() {
+async fn a_job_is_delivered_as_sent_and_done_when_its_worker_reports() {
     let server = Server::start().await;
     let mut worker = Worker::join(&server, "mail").await;
     send(&server, vec![job("one", "mail")]).await;
@@ -42,7 +42,7 @@ async fn a_job_without_an_execution_time_starts_now() {
 }
 
 #[tokio::test]
-async fn jobs_wait_for_a_worker_and_come_in_order() {
+async fn jobs_wait_for_a_worker_and_are_delivered_in_order() {
     let server = Server::start().await;
     send(&server, (0..50).map(|n| job(&n.to_string(), "mail")).collect()).await;
     let mut worker = Worker::join(&server, "sms;mail").await;
@@ -52,7 +52,7 @@ async fn jobs_wait_for_a_worker_and_come_in_order() {
 }
 
 #[tokio::test]
-async fn delayed_and_scheduled_jobs_come_when_they_are_due_and_not_before() {
+async fn delayed_and_scheduled_jobs_are_delivered_when_due_and_not_before() {
     let slow = FakeClockServer::start().await;
     let delayed = ExecutionTime::Delayed(prost_types::Duration { seconds: 1, nanos: 500_000_000 });
     let at = FakeClock::START.as_millis() / 1000 + 3;
@@ -76,7 +76,7 @@ async fn delayed_and_scheduled_jobs_come_when_they_are_due_and_not_before() {
 }
 
 #[tokio::test]
-async fn without_a_reservation_a_job_is_done_when_it_is_handed_over() {
+async fn a_job_without_a_reservation_is_done_on_delivery() {
     let server = Server::start().await;
     send(&server, vec![Job { reservation_time: None, ..job("one", "mail") }]).await;
     let unread = stored(&server.engine, "mail", "one").await.expect("it is there");
@@ -92,7 +92,7 @@ async fn without_a_reservation_a_job_is_done_when_it_is_handed_over() {
 }
 
 #[tokio::test]
-async fn a_reservation_that_ends_costs_an_attempt_and_the_job_comes_again_at_once() {
+async fn an_expired_reservation_costs_an_attempt_and_the_job_is_redelivered_at_once() {
     let slow = FakeClockServer::start().await;
     let mut worker = Worker::join(&slow.server, "mail").await;
     let two = prost_types::Duration { seconds: 2, nanos: 500_000_000 };
@@ -107,7 +107,7 @@ async fn a_reservation_that_ends_costs_an_attempt_and_the_job_comes_again_at_onc
 }
 
 #[tokio::test]
-async fn a_worker_that_goes_away_costs_nothing_however_often() {
+async fn disconnects_of_a_worker_cost_no_attempt() {
     let server = Server::start().await;
     send(&server, vec![job("one", "mail")]).await;
     for _ in 0..5 {
@@ -121,7 +121,7 @@ async fn a_worker_that_goes_away_costs_nothing_however_often() {
 }
 
 #[tokio::test]
-async fn a_job_that_fails_is_tried_again_thirty_times_and_then_dead() {
+async fn a_failing_job_is_retried_30_times_and_then_dead() {
     let slow = FakeClockServer::start().await;
     let mut worker = Worker::join(&slow.server, "mail").await;
     send(&slow.server, vec![job("one", "mail")]).await;
@@ -149,7 +149,7 @@ async fn a_job_that_fails_is_tried_again_thirty_times_and_then_dead() {
 }
 
 #[tokio::test]
-async fn dead_jobs_are_told_name_by_name_in_the_order_of_their_deaths() {
+async fn dead_jobs_are_listed_by_name_in_order_of_death() {
     let slow = FakeClockServer::start().await;
     let jobs = [("c", "sms"), ("b", "mail"), ("a", "mail"), ("live", "mail")];
     let jobs: Vec<_> = jobs.iter().map(|(id, name)| job(id, name)).collect();
@@ -182,7 +182,7 @@ async fn dead_jobs_are_told_name_by_name_in_the_order_of_their_deaths() {
 }
 
 #[tokio::test]
-async fn dead_jobs_that_do_not_fit_into_one_answer_are_told_newest_first_and_so_is_that() {
+async fn a_truncated_list_of_dead_jobs_is_newest_first_and_says_so() {
     let server = Server::start().await;
     let large = |n: usize| Job { args: vec!["x".repeat(900_000)], ..job(&n.to_string(), "mail") };
     for n in 0..6 {
@@ -248,7 +248,7 @@ async fn jobs_and_reports_survive_a_restart() {
 }
 
 #[tokio::test]
-async fn a_producer_is_answered_when_it_is_done_and_its_jobs_come_before() {
+async fn a_producer_gets_its_response_at_the_end_and_its_jobs_run_before() {
     let server = Server::start().await;
     let (says, to_say) = mpsc::channel(1);
     let mut client = lakh(&server).await;
@@ -263,7 +263,7 @@ async fn a_producer_is_answered_when_it_is_done_and_its_jobs_come_before() {
 }
 
 #[tokio::test]
-async fn what_a_producer_sent_before_it_went_away_is_kept() {
+async fn jobs_sent_before_a_producer_disconnects_are_stored() {
     let server = Server::start().await;
     let (says, to_say) = mpsc::channel(1);
     let mut client = lakh(&server).await;
@@ -278,7 +278,7 @@ async fn what_a_producer_sent_before_it_went_away_is_kept() {
 }
 
 #[tokio::test]
-async fn a_few_jobs_are_shared_by_those_who_wait() {
+async fn a_few_jobs_are_shared_by_the_waiting_workers() {
     let server = Server::start().await;
     let mut workers = [Worker::join(&server, "mail").await, Worker::join(&server, "mail").await];
     eventually(|| async { server.engine.deliveries().waiting() == 2 }).await;
@@ -297,7 +297,7 @@ async fn a_few_jobs_are_shared_by_those_who_wait() {
 }
 
 #[tokio::test]
-async fn a_server_that_ends_hears_the_last_reports_and_then_ends_the_streams() {
+async fn shutdown_accepts_the_last_reports_and_then_ends_streams() {
     let mut server = Server::start().await;
     let (mut idle, mut busy) =
         (Worker::join(&server, "sms").await, Worker::join(&server, "mail").await);

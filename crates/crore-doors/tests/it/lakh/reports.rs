@@ -144,7 +144,7 @@ async fn invalid_reports_are_ignored_and_the_stream_stays_open() {
 }
 
 #[tokio::test]
-async fn a_report_of_a_job_that_nobody_was_given_is_ignored() {
+async fn a_report_of_an_undelivered_job_is_ignored() {
     let server = Server::start().await;
     let worker = Worker::join(&server, "").await;
     send(&server, vec![job("one", "mail")]).await;
@@ -191,7 +191,7 @@ async fn jobs_of_other_doors_are_given_to_a_worker_and_reported_by_it() {
 }
 
 #[tokio::test]
-async fn two_connections_are_not_needed_to_work_and_to_join() {
+async fn a_worker_can_join_and_work_on_one_connection() {
     let server = Server::start().await;
     let channel = connect(&server).await;
     let mut client = LakhClient::new(channel);

@@ -16,7 +16,7 @@ use crate::local_server::{LocalServer, eventually};
 use crore_testkit::http_peer::{Peer, PeerReply};
 
 #[tokio::test]
-async fn a_worker_cannot_register_what_may_not_be_called() {
+async fn a_worker_cannot_register_a_denied_url() {
     let place = LocalServer::start().await;
     let own = format!("http://{}", place.address());
     for url in [
@@ -56,7 +56,7 @@ async fn a_worker_cannot_register_what_may_not_be_called() {
 }
 
 #[tokio::test]
-async fn a_worker_without_a_url_is_called_where_it_calls_from() {
+async fn a_worker_without_a_url_is_called_at_its_peer_address() {
     let peer = Peer::start(ready()).await;
     let port = peer.port();
     let place =
@@ -105,7 +105,7 @@ async fn workers_and_their_jobs_survive_a_restart() {
 }
 
 #[tokio::test]
-async fn a_stop_takes_nothing_new_and_waits_for_what_is_under_way() {
+async fn a_stop_refuses_new_requests_and_waits_for_those_in_flight() {
     let dir = tempfile::tempdir().expect("a directory");
     let place = LocalServer::on(Engine::open(dir.path()).expect("open"), |_| {}).await;
     let peer = Peer::start(ready()).await;
@@ -125,7 +125,7 @@ async fn a_stop_takes_nothing_new_and_waits_for_what_is_under_way() {
 }
 
 #[tokio::test]
-async fn a_worker_that_leaves_may_still_answer_and_is_given_no_more() {
+async fn a_leaving_worker_may_still_report_and_gets_no_more_jobs() {
     let place = LocalServer::start().await;
     let gate = Arc::new(Semaphore::new(0));
     let peer = Peer::start(ready().gated_by(&gate)).await;
@@ -142,7 +142,7 @@ async fn a_worker_that_leaves_may_still_answer_and_is_given_no_more() {
 }
 
 #[tokio::test]
-async fn a_worker_that_starts_again_takes_the_place_of_its_former_self() {
+async fn a_restarted_worker_replaces_its_registration() {
     let place = LocalServer::start().await;
     let peer = Peer::start(PeerReply::status(202)).await;
     let former = place.join(&peer.url(), 1).await;

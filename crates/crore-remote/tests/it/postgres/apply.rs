@@ -106,7 +106,7 @@ async fn dependants_are_released_held_or_broken_by_what_they_need() {
 }
 
 #[tokio::test]
-async fn a_dead_job_that_is_retried_and_succeeds_releases_those_that_it_held() {
+async fn a_dead_job_that_is_retried_and_succeeds_releases_its_dependants() {
     let Some(it) = subject().await else { return };
     let first = it.push(vec![job("first")]).await[0];
     let held = it
@@ -122,7 +122,7 @@ async fn a_dead_job_that_is_retried_and_succeeds_releases_those_that_it_held() {
 }
 
 #[tokio::test]
-async fn a_dependant_that_has_ended_is_not_broken_any_more() {
+async fn an_ended_dependant_is_not_broken() {
     let Some(it) = subject().await else { return };
     let first = it.push(vec![job("first")]).await[0];
     let held = it
@@ -173,7 +173,7 @@ async fn an_edit_moves_a_job_to_another_lane_and_time() {
 }
 
 #[tokio::test]
-async fn a_running_job_is_asked_to_stop_and_a_job_that_retains_nothing_is_gone() {
+async fn a_running_job_is_asked_to_stop_and_a_job_without_retention_is_removed() {
     let Some(it) = subject().await else { return };
     let mut brief = spec("q", "k");
     brief.retain = JobRetention::Nothing;

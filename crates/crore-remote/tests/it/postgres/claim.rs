@@ -34,7 +34,7 @@ async fn strict_order_takes_queue_by_queue() {
 }
 
 #[tokio::test]
-async fn kinds_and_paused_queues_choose_what_is_handed_out() {
+async fn kinds_and_paused_queues_restrict_a_claim() {
     let Some(it) = subject().await else { return };
     let ids = it.push(vec![at("q", "x", 0), at("q", "y", 0), at("q", "z", 0)]).await;
     let kinds = |kinds: &[&str]| Claim {
@@ -71,7 +71,7 @@ async fn jobs_that_are_not_due_are_not_claimed() {
 }
 
 #[tokio::test]
-async fn the_databases_clock_is_the_time_unless_a_test_brings_one() {
+async fn the_clock_is_that_of_the_database_unless_a_test_sets_one() {
     let Some(it) = subject().await else { return };
     let mut options = it.options.clone();
     options.clock = None;

@@ -74,7 +74,7 @@ async fn an_open_group_grows_until_it_is_sealed() {
 }
 
 #[tokio::test]
-async fn an_empty_group_has_ended_and_a_stranger_is_not_there() {
+async fn an_empty_group_has_ended_and_an_unknown_one_is_missing() {
     let Some(it) = subject().await else { return };
     let (group, answers) =
         push(&it, false, vec![follow(GroupRef::New(0), DependencyCondition::Success)]).await;

@@ -21,7 +21,7 @@ pub(super) fn limited(keys: &[(&str, Option<&str>)]) -> NewJob {
 }
 
 #[tokio::test]
-async fn concurrency_holds_by_value_and_a_permit_returns_with_the_end() {
+async fn concurrency_is_limited_per_value_and_the_end_releases_the_permit() {
     let Some(it) = subject().await else { return };
     it.define("c", limit("concurrency 2 per payload.t")).await;
     let jobs = [["a"; 4].as_slice(), &["b"; 1]].concat();
@@ -57,7 +57,7 @@ async fn a_rate_grants_its_permits_and_reports_the_next_time() {
 }
 
 #[tokio::test]
-async fn blocked_jobs_are_passed_over_and_all_keys_must_have_a_permit() {
+async fn blocked_jobs_are_skipped_and_all_keys_need_a_permit() {
     let Some(it) = subject().await else { return };
     it.define("one", limit("concurrency 1")).await;
     it.define("two", limit("concurrency 2 per payload.t")).await;
@@ -81,7 +81,7 @@ async fn blocked_jobs_are_passed_over_and_all_keys_must_have_a_permit() {
 }
 
 #[tokio::test]
-async fn a_claim_of_few_finds_them_behind_lanes_that_share_a_permit() {
+async fn a_small_claim_finds_jobs_behind_lanes_that_share_a_permit() {
     let Some(it) = subject().await else { return };
     it.define("x", limit("concurrency 2")).await;
     it.define("y", limit("concurrency 2")).await;
@@ -121,7 +121,7 @@ async fn overdrawn_bucket_is_corrected_while_others_run() {
 }
 
 #[tokio::test]
-async fn an_expired_limit_holds_nobody_back() {
+async fn an_expired_limit_holds_no_job() {
     let Some(it) = subject().await else { return };
     let mut short = Define::set(name("c"), limit("concurrency 0"));
     short.expires_after = Some(Span::from_secs(5));

@@ -29,7 +29,7 @@ fn after(on: NewDependencyTarget, needs: DependencyCondition) -> NewJob {
 }
 
 #[tokio::test]
-async fn everything_comes_back_equal() {
+async fn every_record_reads_back_equal() {
     let Some(it) = subject().await else { return };
     let every = [0, b'"', b'\\', 0x7f, 0x80, 0xff];
     let spec = Spec {
@@ -63,7 +63,7 @@ async fn everything_comes_back_equal() {
 }
 
 #[tokio::test]
-async fn a_claimed_and_ended_job_comes_back_equal() {
+async fn a_claimed_and_ended_job_reads_back_equal() {
     let Some(it) = subject().await else { return };
     let mut new = spec("q", "k");
     new.keep = ResultRetention::For(Span::from_secs(9));
@@ -169,7 +169,7 @@ async fn a_dead_job_keeps_its_key_only_if_success_ends_the_hold() {
 }
 
 #[tokio::test]
-async fn a_window_ends_a_lock_after_the_job_is_due_and_the_old_job_frees_nothing() {
+async fn a_unique_window_counts_from_the_due_time_and_the_old_job_releases_nothing() {
     let Some(it) = subject().await else { return };
     let key = || unique("u", UniqueHold::UntilEnd, Some(10));
     let later = NewJob { due: DueTime::After(Span::from_secs(5)), ..key() };
@@ -183,7 +183,7 @@ async fn a_window_ends_a_lock_after_the_job_is_due_and_the_old_job_frees_nothing
 }
 
 #[tokio::test]
-async fn a_client_id_is_taken_within_its_door_until_its_job_is_gone() {
+async fn a_client_id_is_unique_within_its_door_until_its_job_is_removed() {
     let Some(it) = subject().await else { return };
     let client = |door: &str, id: &str| {
         let mut spec = spec("q", "k");
@@ -261,7 +261,7 @@ async fn a_reference_to_a_duplicate_means_the_job_that_was_first() {
 }
 
 #[tokio::test]
-async fn a_reference_out_of_the_batch_is_broken() {
+async fn a_reference_outside_the_batch_is_broken() {
     let Some(it) = subject().await else { return };
     let nobody = Pushed::Broken(DependencyTarget::Group(GroupId(0)));
     for (bad, answer) in [
@@ -280,7 +280,7 @@ async fn a_reference_out_of_the_batch_is_broken() {
 }
 
 #[tokio::test]
-async fn a_job_is_stamped_by_the_stores_clock_alone() {
+async fn job_times_come_only_from_the_clock_of_the_store() {
     let Some(it) = subject().await else { return };
     let due = |due| NewJob { due, ..job("q") };
     let past = DueTime::At(Time::ZERO);

@@ -71,7 +71,7 @@ async fn no_job_is_claimed_twice_and_all_are_claimed() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn a_concurrency_limit_is_never_passed_by_many_claimers() {
+async fn concurrent_claims_never_exceed_a_concurrency_limit() {
     let Some(it) = subject().await else { return };
     let nodes = nodes(&it, 3).await;
     it.define("c", limit("concurrency 3 per payload.t")).await;
@@ -108,7 +108,7 @@ async fn a_concurrency_limit_is_never_passed_by_many_claimers() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn a_rate_is_never_passed_by_many_claimers() {
+async fn concurrent_claims_never_exceed_a_rate_limit() {
     let Some(it) = subject().await else { return };
     let nodes = nodes(&it, 3).await;
     it.define("r", limit("rate 10/1s burst 7")).await;
@@ -204,7 +204,7 @@ async fn dependant_pushed_while_its_job_ends_is_released() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn verbs_that_meet_on_the_same_jobs_all_get_an_answer() {
+async fn concurrent_calls_on_the_same_jobs_all_return() {
     let Some(it) = subject().await else { return };
     let nodes = nodes(&it, 3).await;
     it.define("c", limit("concurrency 5 per payload.t")).await;

@@ -18,7 +18,7 @@ fn handler(text: &str) -> RegistryValue {
 }
 
 #[tokio::test]
-async fn definitions_are_guarded_and_their_revisions_never_start_again() {
+async fn definitions_are_guarded_and_revisions_never_restart() {
     let Some(it) = subject().await else { return };
     let guarded = |guard, to| Define { guard, action: to, ..Define::set(name("h"), handler("")) };
     let set = |guard, text: &str| guarded(guard, DefineAction::Set(handler(text)));
@@ -51,7 +51,7 @@ async fn definitions_are_guarded_and_their_revisions_never_start_again() {
 }
 
 #[tokio::test]
-async fn entries_come_in_byte_order_page_by_page_and_expire() {
+async fn entries_are_listed_in_byte_order_by_page_and_expire() {
     let Some(it) = subject().await else { return };
     let names = ["Z", "a", "b'; --", "ä"];
     let mut short = Define::set(name("c"), handler("c"));

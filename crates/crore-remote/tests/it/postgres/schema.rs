@@ -50,7 +50,7 @@ async fn a_newer_format_is_refused_and_a_damaged_record_is_noticed() {
 }
 
 #[tokio::test]
-async fn a_server_that_is_not_there_is_unavailable_and_a_long_schema_refused() {
+async fn a_missing_server_is_unavailable_and_a_long_schema_name_is_refused() {
     let mut options = PostgresOptions::new(name("s"));
     options.connect_timeout = Span::from_millis(200);
     let nowhere = Postgres::open("postgres://nobody@127.0.0.1:1/none", options).await;

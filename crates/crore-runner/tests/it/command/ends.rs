@@ -31,7 +31,7 @@ async fn an_unsuccessful_exit_code_is_retried_and_reported_with_the_last_line() 
 }
 
 #[tokio::test]
-async fn exit_codes_that_are_named_are_successes_and_others_are_not() {
+async fn only_configured_exit_codes_are_successes() {
     let settings =
         json!({ "program": "exit $1", "shell": true, "payload": "lines", "success": [1, 2] });
     for (code, is_success) in [("1", true), ("2", true), ("0", false), ("3", false)] {
@@ -119,7 +119,7 @@ async fn a_program_that_is_not_allowed_is_not_run_by_any_of_its_names() {
 }
 
 #[tokio::test]
-async fn a_job_that_is_stopped_before_it_began_is_not_run() {
+async fn a_job_stopped_before_its_start_is_not_run() {
     let recorder = LogRecorder::default();
     recorder.stop.cancel();
     let runner = command_fixture::command(&script("echo ran")).await;

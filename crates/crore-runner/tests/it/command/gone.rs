@@ -39,7 +39,7 @@ fn tree(unique: &str, grace: &str) -> Value {
 }
 
 #[tokio::test]
-async fn a_child_that_was_left_in_the_background_is_gone_though_it_holds_the_output_open() {
+async fn a_background_child_is_killed_although_it_holds_the_output_open() {
     let settings = json!({ "program": "sleep 1000 & echo $!", "shell": true });
     let output = timeout(SOON, run(&settings, b"")).await.expect("it does not wait for the child");
     let pid = text(&output.expect("it went well")).trim().parse().expect("a process");
@@ -47,12 +47,12 @@ async fn a_child_that_was_left_in_the_background_is_gone_though_it_holds_the_out
 }
 
 #[tokio::test]
-async fn daemons_are_gone_however_they_got_away() {
+async fn daemons_are_killed_however_they_detached() {
     no_daemon_stays().await;
 }
 
 #[tokio::test]
-async fn daemons_are_gone_though_they_are_children_of_a_host_that_is_the_parent_of_all_orphans() {
+async fn daemons_are_killed_by_a_host_that_is_a_subreaper() {
     // Like the first process of a container. Affects only this test process.
     set_child_subreaper(Some(Pid::INIT)).expect("anybody may");
     no_daemon_stays().await;
@@ -92,7 +92,7 @@ async fn no_daemon_stays() {
 }
 
 #[tokio::test]
-async fn those_that_end_at_once_are_waited_for_by_a_host_that_is_the_parent_of_all_orphans() {
+async fn short_lived_orphans_are_reaped_by_a_host_that_is_a_subreaper() {
     set_child_subreaper(Some(Pid::INIT)).expect("anybody may");
     // They drop all marks, and have ended before any scan.
     let script = "for i in 1 2 3 4 5 6 7 8; do (env -i setsid true &); done";
@@ -104,7 +104,7 @@ async fn those_that_end_at_once_are_waited_for_by_a_host_that_is_the_parent_of_a
 }
 
 #[tokio::test]
-async fn a_leader_that_left_its_group_is_ended_too() {
+async fn a_leader_that_left_its_process_group_is_killed() {
     let script = "setpgrp(0, getpgrp(getppid)); $| = 1; $SIG{TERM} = 'IGNORE'; print qq(ready\\n); sleep 1000";
     let settings = json!({ "program": "perl", "args": ["-e", script], "grace": "50ms" });
     let (recorder, runner) = (LogRecorder::default(), command(&settings).await);
@@ -135,7 +135,7 @@ async fn a_stopped_command_gets_sigterm_and_may_clean_up() {
 }
 
 #[tokio::test]
-async fn a_child_has_the_same_grace_as_its_parent() {
+async fn child_processes_get_the_same_grace_period() {
     let script = "
         sh -c 'trap \"sleep 0.2; echo tidied; exit 0\" TERM; echo ready; while :; do sleep 0.01; done' &
         wait";
@@ -167,7 +167,7 @@ async fn a_command_that_ignores_sigterm_is_killed_after_the_grace_period() {
 }
 
 #[tokio::test]
-async fn a_whole_tree_is_gone_when_a_stop_is_answered() {
+async fn the_whole_process_tree_is_gone_when_a_stop_returns() {
     let unique = unique_name("tree");
     let (recorder, runner) = (LogRecorder::default(), command(&tree(&unique, "100ms")).await);
     let (task, context) = (task(b""), recorder.context());
@@ -184,7 +184,7 @@ async fn a_whole_tree_is_gone_when_a_stop_is_answered() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn stops_and_drops_at_any_moment_leave_nothing() {
+async fn stops_and_drops_at_any_moment_leave_no_process() {
     let unique = unique_name("tree");
     let runner = command(&tree(&unique, "20ms")).await;
     let mut dice = SeededRng(7);

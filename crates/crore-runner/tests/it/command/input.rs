@@ -42,7 +42,7 @@ async fn a_script_has_its_arguments_as_numbers() {
 }
 
 #[tokio::test]
-async fn the_environment_is_what_is_named_and_what_the_job_is() {
+async fn the_environment_has_only_configured_and_job_variables() {
     let settings = json!({
         "program": "/usr/bin/env",
         "env": { "WORD": "a value", "PLACE": "env:HOME" },

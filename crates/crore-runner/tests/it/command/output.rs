@@ -15,7 +15,7 @@ fn script(text: &str) -> Value {
 }
 
 #[tokio::test]
-async fn both_streams_are_lines_of_the_log_while_it_runs() {
+async fn both_streams_are_logged_by_line_during_the_run() {
     let recorder = LogRecorder::default();
     let runner =
         command(&script("echo one; echo two >&2; printf three; read line; echo $line")).await;
@@ -28,7 +28,7 @@ async fn both_streams_are_lines_of_the_log_while_it_runs() {
 }
 
 #[tokio::test]
-async fn the_standard_error_follows_the_output_where_it_is_asked_for() {
+async fn standard_error_follows_the_output_if_configured() {
     let settings = json!({ "program": "echo e >&2; echo o", "shell": true, "stderr": "result" });
     assert_eq!(text(&run(&settings, b"").await.expect("it went well")), "o\ne\n");
     let failing = json!({ "program": "echo e >&2; exit 1", "shell": true, "stderr": "result" });
@@ -36,7 +36,7 @@ async fn the_standard_error_follows_the_output_where_it_is_asked_for() {
 }
 
 #[tokio::test]
-async fn bytes_that_are_no_text_are_kept_and_shown_as_well_as_can_be() {
+async fn bytes_that_are_not_text_are_kept_and_shown_with_replacements() {
     let recorder = LogRecorder::default();
     let runner = command(&script("printf 'a\\377b\\n'; printf '\\376\\n' >&2; exit $1")).await;
     let output = runner.run(&task(b""), &recorder.context()).await.expect("it went well");
@@ -75,7 +75,7 @@ async fn more_output_than_is_allowed_ends_the_command() {
 }
 
 #[tokio::test]
-async fn a_gibibyte_of_output_takes_no_memory() {
+async fn a_gibibyte_of_output_is_not_buffered() {
     let before = status("VmHWM");
     for (text, is_ok) in [
         ("head -c 1G /dev/zero", false),

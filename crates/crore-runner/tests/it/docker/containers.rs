@@ -10,7 +10,7 @@ use super::engine::Engine;
 use crate::recorded_run::{RecordedRun, run, task, texts};
 
 #[tokio::test]
-async fn a_container_is_given_a_payload_and_its_output_is_the_result() {
+async fn a_container_gets_the_payload_and_its_output_is_the_result() {
     let Some(engine) = Engine::start() else { return };
     let shell = async |script: &str, settings: Value| {
         texts(&engine.shell(script, settings).await.expect("it runs")).remove(0)
@@ -111,7 +111,7 @@ async fn a_container_has_the_configured_settings_and_no_others() {
 }
 
 #[tokio::test]
-async fn a_container_that_wants_more_memory_than_it_may_have_is_ended() {
+async fn a_container_over_its_memory_limit_is_killed() {
     let Some(mut engine) = Engine::start() else { return };
     let hungry = "x=$(yes | head -c 200000000); echo ${#x}";
     let failure =
@@ -145,7 +145,7 @@ async fn output_limit_ends_the_container() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn ten_at_once_keep_apart() {
+async fn ten_concurrent_calls_do_not_mix() {
     let Some(engine) = Engine::start() else { return };
     let runner = engine.runner(json!({ "cmd": ["sh", "-c", "sleep 0.1; cat"] })).await;
     let runs = (0..10).map(|n| {

@@ -11,7 +11,7 @@ use super::engine::{Engine, with_image};
 use crate::recorded_run::run;
 
 #[tokio::test]
-async fn where_no_engine_answers_the_address_is_named() {
+async fn an_unreachable_engine_is_reported_with_its_address() {
     let dir = tempfile::tempdir().expect("a folder");
     let deaf = dir.path().join("deaf.sock");
     drop(UnixListener::bind(&deaf).expect("a socket"));
@@ -29,7 +29,7 @@ async fn where_no_engine_answers_the_address_is_named() {
 }
 
 #[tokio::test]
-async fn an_engine_that_comes_later_is_found_then() {
+async fn an_engine_that_starts_later_is_found() {
     let Some(engine) = Engine::start() else { return };
     let dir = tempfile::tempdir().expect("a folder");
     let later = dir.path().join("later.sock");

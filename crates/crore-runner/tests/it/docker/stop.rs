@@ -45,7 +45,7 @@ async fn container_that_ignores_a_cancel_is_killed_and_removed() {
 }
 
 #[tokio::test]
-async fn a_run_that_is_to_stop_before_it_begins_makes_no_container() {
+async fn a_run_stopped_before_its_start_creates_no_container() {
     let Some(engine) = Engine::start() else { return };
     let runner = engine.runner(cmd_settings("echo ready", "1s")).await;
     let around = RecordedRun::new();
@@ -57,7 +57,7 @@ async fn a_run_that_is_to_stop_before_it_begins_makes_no_container() {
 
 /// A host drops a run when its timeout passes.
 #[tokio::test]
-async fn a_run_that_is_dropped_removes_its_container_wherever_it_is() {
+async fn a_dropped_run_removes_its_container_at_any_stage() {
     let Some(engine) = Engine::start() else { return };
     let runner = engine.runner(cmd_settings("echo ready; sleep 1000", "1s")).await;
     let around = RecordedRun::new();
@@ -84,7 +84,7 @@ async fn a_run_that_is_dropped_removes_its_container_wherever_it_is() {
 }
 
 #[test]
-fn a_runtime_that_ends_takes_its_containers_along() {
+fn a_runtime_that_ends_removes_its_containers() {
     let Some(engine) = Engine::start() else { return };
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
     let runtime = runtime.expect("a runtime");
@@ -100,7 +100,7 @@ fn a_runtime_that_ends_takes_its_containers_along() {
 }
 
 #[tokio::test]
-async fn an_engine_that_goes_away_costs_the_job_and_it_is_tried_again() {
+async fn a_job_is_retried_when_its_container_engine_disappears() {
     let Some(engine) = Engine::start() else { return };
     let runner = engine.runner(cmd_settings("echo ready; sleep 1000", "1s")).await;
     let around = RecordedRun::new();

@@ -28,7 +28,7 @@ async fn failed(grpc: &GrpcFactory, settings: &Value) -> RunFailure {
 }
 
 #[tokio::test]
-async fn a_slow_answer_is_given_up_and_tried_again() {
+async fn a_slow_response_times_out_and_is_retried() {
     let server = Server::start(ReflectionSupport::Not, |_| ScriptedResponse::Nothing).await;
     let failure = failed(&grpc(), &settings(&server, json!({ "deadline": "100ms" }))).await;
     assert_eq!(failure.class, FailureClass::Temporary);
@@ -38,7 +38,7 @@ async fn a_slow_answer_is_given_up_and_tried_again() {
 }
 
 #[tokio::test]
-async fn a_stop_in_the_middle_ends_the_call_at_once() {
+async fn a_stop_during_a_call_ends_it_at_once() {
     let server = Server::start(ReflectionSupport::Not, |_| ScriptedResponse::Nothing).await;
     let (stop, grpc, job) = (CancellationToken::new(), grpc(), task(Payload::json("{}")));
     let settings = settings(&server, json!({ "deadline": "1h" }));
@@ -54,7 +54,7 @@ async fn a_stop_in_the_middle_ends_the_call_at_once() {
 }
 
 #[tokio::test]
-async fn a_message_that_is_too_large_is_not_taken() {
+async fn a_message_that_is_too_large_is_refused() {
     for (bytes, is_well) in [(1000, true), (1001, false)] {
         let says = move |_: &_| ScriptedResponse::Message(vec![b'x'; bytes].into());
         let server = Server::start(ReflectionSupport::Not, says).await;
@@ -107,7 +107,7 @@ async fn server_without_http2_is_retried() {
 }
 
 #[tokio::test]
-async fn a_connection_is_kept_and_comes_back_when_its_server_does() {
+async fn a_connection_is_kept_and_reopened_when_its_server_returns() {
     let says = |_: &_| ScriptedResponse::Message(Bytes::from_static(b"ok"));
     let server = Server::start(ReflectionSupport::Not, says).await;
     let (grpc, job, address) = (grpc(), task(Payload::json("{}")), server.address());

@@ -51,7 +51,7 @@ fn accept_payment(call: &Call) -> ScriptedResponse {
 }
 
 #[tokio::test]
-async fn bytes_go_through_as_they_are_both_ways() {
+async fn bytes_are_transferred_unchanged_both_ways() {
     let server = Server::start(ReflectionSupport::Not, |_| {
         ScriptedResponse::Message(Bytes::from_static(b"\xff\0ab"))
     })
@@ -169,7 +169,7 @@ async fn unknown_messages_and_methods_are_reported() {
 }
 
 #[tokio::test]
-async fn an_answer_that_is_no_message_is_a_failure() {
+async fn a_response_that_is_not_a_message_fails_the_job() {
     let server = Server::start(ReflectionSupport::V1, |_| {
         ScriptedResponse::Message(Bytes::from_static(b"\xff\xff"))
     })
@@ -190,7 +190,7 @@ async fn answered(status: i32) -> RunFailure {
 }
 
 #[tokio::test]
-async fn a_status_says_whether_a_job_is_tried_again() {
+async fn the_status_decides_about_a_retry() {
     for (status, name, class) in [
         (1, "CANCELLED", FailureClass::Aborted),
         (2, "UNKNOWN", FailureClass::Other),

@@ -20,7 +20,7 @@ fn is_denied(failure: &RunFailure) -> bool {
 }
 
 #[tokio::test]
-async fn no_spelling_of_an_inner_address_is_called() {
+async fn no_spelling_of_an_internal_address_is_called() {
     let (v4, v6) =
         (ForbiddenListener::at([127, 0, 0, 1]), ForbiddenListener::at([0, 0, 0, 0, 0, 0, 0, 1]));
     let http = HttpFactory::new(reach(&[]));
@@ -53,7 +53,7 @@ async fn no_spelling_of_an_inner_address_is_called() {
 }
 
 #[tokio::test]
-async fn metadata_is_never_called_and_inner_nets_only_if_they_are_allowed() {
+async fn metadata_is_never_called_and_internal_networks_only_if_allowed() {
     let never =
         ["169.254.169.254", "[::ffff:169.254.169.254]", "[fd00:ec2::254]", "100.100.100.200"];
     let everywhere = HttpFactory::new(reach(&["0.0.0.0/0", "::/0"]));

@@ -42,7 +42,7 @@ async fn serve_endless_body(
 }
 
 #[tokio::test]
-async fn an_answer_of_a_hundred_megabytes_is_not_read() {
+async fn a_response_of_100_megabytes_is_not_read() {
     const LARGE: usize = 100_000_000;
     for head in [
         "HTTP/1.1 200 OK\r\n\r\n",
@@ -85,7 +85,7 @@ async fn responses_are_not_decompressed() {
 }
 
 #[tokio::test]
-async fn a_slow_answer_is_given_up_and_tried_again() {
+async fn a_slow_response_times_out_and_is_retried() {
     let silent = Peer::start(PeerReply::nothing()).await;
     let failure = failed(&silent.url(), json!({ "timeout": "100ms" })).await;
     assert_eq!((failure.class, failure.retry), (FailureClass::Temporary, RetryDirective::ByPolicy));
@@ -105,7 +105,7 @@ async fn a_slow_answer_is_given_up_and_tried_again() {
 }
 
 #[tokio::test]
-async fn a_stop_in_the_middle_ends_the_call_at_once() {
+async fn a_stop_during_a_call_ends_it_at_once() {
     let silent = Peer::start(PeerReply::nothing()).await;
     let stop = CancellationToken::new();
     let settings = settings(&silent.url(), json!({ "timeout": "1h" }));
@@ -126,7 +126,7 @@ async fn a_stop_in_the_middle_ends_the_call_at_once() {
 }
 
 #[tokio::test]
-async fn garbage_is_no_answer_and_is_tried_again() {
+async fn a_malformed_response_is_retried() {
     for garbage in [
         "",
         "hello\r\n",

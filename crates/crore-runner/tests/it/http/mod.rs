@@ -40,7 +40,7 @@ async fn called(more: Value, payload: Payload) -> PeerCall {
 }
 
 #[tokio::test]
-async fn a_job_is_posted_and_what_is_answered_is_its_result() {
+async fn a_job_is_posted_and_the_response_is_its_result() {
     let peer = Peer::start(PeerReply::by(|_, _| {
         let json = response(200).header("content-type", "application/json; charset=utf-8");
         Some(json.body(r#"{"seen":1}"#.into()).expect("good"))
@@ -66,7 +66,7 @@ async fn a_job_is_posted_and_what_is_answered_is_its_result() {
 }
 
 #[tokio::test]
-async fn a_result_is_text_json_or_bytes_as_the_answer_truly_is() {
+async fn a_result_is_text_json_or_bytes_according_to_the_response() {
     for (media_type, body, encoding) in [
         ("text/html", "grüße".as_bytes(), Encoding::Text),
         ("text/plain", b"\xff", Encoding::Bytes),
@@ -117,7 +117,7 @@ async fn the_settings_determine_the_request() {
 }
 
 #[tokio::test]
-async fn a_call_has_the_body_that_its_handler_wants() {
+async fn a_call_has_the_body_of_its_handler() {
     for (more, payload, body, media_type) in [
         (json!({ "method": "GET" }), "1", "", &[][..]),
         (json!({ "method": "DELETE", "body": "payload" }), "1", "1", &["application/json"]),
@@ -230,7 +230,7 @@ async fn answered(status: u16, headers: &'static [(&str, &str)]) -> RunFailure {
 }
 
 #[tokio::test]
-async fn a_status_says_whether_a_job_is_tried_again() {
+async fn the_status_decides_about_a_retry() {
     for status in [408, 425, 429, 500, 502, 503, 504, 599] {
         let failure = answered(status, &[]).await;
         assert_eq!(

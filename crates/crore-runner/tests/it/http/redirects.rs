@@ -32,7 +32,7 @@ async fn redirects_are_not_followed_by_default() {
 }
 
 #[tokio::test]
-async fn the_next_call_has_the_method_that_the_status_means() {
+async fn the_status_of_a_redirect_decides_about_the_method() {
     for (status, method, body) in [
         (301, "GET", ""),
         (302, "GET", ""),

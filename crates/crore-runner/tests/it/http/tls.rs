@@ -47,7 +47,7 @@ async fn serves(authority: &Authority, speaks: &[&str]) -> (String, Arc<Mutex<Ve
 }
 
 #[tokio::test]
-async fn both_ends_agree_on_what_they_speak() {
+async fn alpn_chooses_the_http_version() {
     let authority = Authority::new();
     let trusting = HttpFactory::new(authority.reach());
     for (speaks, version) in [

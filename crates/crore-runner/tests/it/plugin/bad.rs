@@ -12,7 +12,7 @@ use super::builder::PluginBuilder;
 use crate::recorded_run::{RecordedRun, run, task, texts};
 
 #[tokio::test]
-async fn a_crash_costs_one_job_and_the_next_gets_a_fresh_child() {
+async fn a_crash_fails_one_job_and_the_next_gets_a_new_child() {
     let workshop = PluginBuilder::odd(&[]);
     let runner = workshop.runner().await;
     let cases = [
@@ -96,7 +96,7 @@ async fn unusable_library_is_refused_on_load() {
 }
 
 #[tokio::test]
-async fn a_library_that_takes_for_ever_to_load_is_given_up() {
+async fn loading_a_library_times_out() {
     let mut workshop = PluginBuilder::odd(&["-DSTUCK"]);
     workshop.setup.options.plugin_start = Span::from_millis(300);
     let failure = workshop.make("odd").await.map(drop).expect_err("it is stuck");
@@ -129,7 +129,7 @@ async fn the_memory_limit_of_the_operator_applies() {
 }
 
 #[tokio::test]
-async fn a_crash_takes_along_what_the_plugin_has_started() {
+async fn a_crash_kills_the_processes_of_the_plugin() {
     let workshop = PluginBuilder::odd(&[]);
     let runner = workshop.runner().await;
     let around = RecordedRun::new();
@@ -150,7 +150,7 @@ async fn a_folder_that_others_may_write_to_is_not_used() {
 }
 
 #[tokio::test]
-async fn a_host_that_is_not_there_is_named() {
+async fn an_unreachable_host_is_named() {
     let mut workshop = PluginBuilder::odd(&[]);
     workshop.setup.host = "/no/such/host".into();
     let failure = workshop.make("odd").await.map(drop).expect_err("nothing to start");
@@ -158,7 +158,7 @@ async fn a_host_that_is_not_there_is_named() {
 }
 
 #[tokio::test]
-async fn settings_are_checked_without_anything_being_started() {
+async fn settings_are_checked_without_starting_anything() {
     let mut workshop = PluginBuilder::new();
     workshop.setup.host = "/no/such/host".into();
     workshop.setup.dir = "/no/such/folder".into();

@@ -42,7 +42,7 @@ async fn zero_or_more_items_are_returned_and_text_is_distinguished_from_bytes() 
 }
 
 #[tokio::test]
-async fn an_instance_is_kept_from_job_to_job_and_freed_when_it_is_let_go() {
+async fn an_instance_is_kept_between_jobs_and_freed_when_dropped() {
     let mut workshop = PluginBuilder::odd(&[]);
     let destroyed = workshop.path().join("destroyed");
     let place = destroyed.display().to_string();
@@ -95,7 +95,7 @@ async fn printed_output_is_logged_and_does_not_corrupt_the_protocol() {
 }
 
 #[tokio::test]
-async fn a_large_argument_and_a_large_result_go_through() {
+async fn a_large_argument_and_a_large_result_are_transferred() {
     let workshop = PluginBuilder::odd(&[]);
     let settings = json!({ "plugin": "odd", "max_output": "64MiB" });
     let maker = PluginFactory::new(workshop.setup.clone());

@@ -36,7 +36,7 @@ async fn a_cancel_reaches_a_plugin_that_asks_and_one_that_listens_and_both_are_k
 }
 
 #[tokio::test]
-async fn a_run_that_is_to_stop_before_it_begins_does_not_begin() {
+async fn a_run_stopped_before_its_start_does_not_start() {
     let workshop = PluginBuilder::odd(&[]);
     let runner = workshop.runner().await;
     let around = RecordedRun::new();
@@ -67,7 +67,7 @@ async fn plugin_that_ignores_a_cancel_is_killed_with_its_processes() {
 }
 
 #[tokio::test]
-async fn a_handler_may_ask_for_less_grace_and_not_for_more() {
+async fn a_handler_may_shorten_the_grace_period_only() {
     let workshop = PluginBuilder::odd(&[]);
     let plugins = PluginFactory::new(workshop.setup.clone());
     for grace in ["1ms", "1h"] {
@@ -85,7 +85,7 @@ async fn a_handler_may_ask_for_less_grace_and_not_for_more() {
 }
 
 #[tokio::test]
-async fn a_run_that_is_dropped_takes_its_child_along() {
+async fn a_dropped_run_kills_its_child() {
     let workshop = PluginBuilder::odd(&[]);
     let runner = workshop.runner().await;
     let around = RecordedRun::new();
@@ -102,7 +102,7 @@ const PLACE: &str = "CRORE_PLUGIN_HOLDER";
 
 /// Runs in the server process that is killed. Does nothing in an ordinary test run.
 #[tokio::test]
-async fn a_holder_runs_what_hangs() {
+async fn holder_process_runs_a_hanging_job() {
     let Some(place) = std::env::var_os(PLACE) else { return };
     let mut workshop = PluginBuilder::new();
     workshop.setup.dir = PathBuf::from(place);
@@ -119,10 +119,10 @@ async fn a_holder_runs_what_hangs() {
 }
 
 #[test]
-fn the_child_and_all_that_it_started_go_when_the_server_is_killed() {
+fn the_child_and_its_processes_die_when_the_server_is_killed() {
     let workshop = PluginBuilder::odd(&[]);
     let mut holder = Command::new(std::env::current_exe().expect("this binary has a path"))
-        .args(["--exact", "--nocapture", "plugin::stop::a_holder_runs_what_hangs"])
+        .args(["--exact", "--nocapture", "plugin::stop::holder_process_runs_a_hanging_job"])
         .env(PLACE, workshop.path())
         .stdout(Stdio::piped())
         .spawn()

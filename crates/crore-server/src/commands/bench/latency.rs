@@ -62,7 +62,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn percentiles_are_those_of_all_that_was_added() {
+    fn percentiles_are_those_of_all_recorded_values() {
         let (mut times, mut other) = (LatencyHistogram::default(), LatencyHistogram::default());
         assert_eq!(times.summary(), None);
         times.add(1_000_000, 990);

@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn a_job_that_is_pushed_handed_over_and_finished_is_accounted_for() {
+    fn a_job_that_is_pushed_delivered_and_finished_is_accounted_for() {
         let tally = found(|ledger| {
             for number in 0..2 {
                 ledger.delivered(number, SECOND);
@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn a_job_that_is_handed_over_again_in_time_is_doubled_and_later_is_not() {
+    fn a_redelivery_within_the_lease_is_a_duplicate_and_later_is_not() {
         let tally = found(|ledger| {
             for (number, later) in [(0, 5), (1, 31)] {
                 ledger.delivered(number, SECOND);
@@ -234,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn a_job_that_is_finished_twice_is_doubled_however_often_that_is() {
+    fn a_job_that_is_finished_several_times_counts_as_one_duplicate() {
         let tally = found(|ledger| {
             for _ in 0..100 {
                 ledger.delivered(0, SECOND);

@@ -73,7 +73,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_payload_is_as_long_as_asked_and_says_what_was_written() {
+    fn a_payload_has_the_requested_length_and_its_values_read_back() {
         let template = Template::new(b"[\"", b"\"]", 250);
         let mut bytes = b"before".to_vec();
         template.write(7, u64::MAX, &mut bytes);

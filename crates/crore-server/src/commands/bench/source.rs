@@ -181,7 +181,7 @@ mod tests {
         SourceLimits { batch: 10, max_jobs: 25, rate: None, backlog: None };
 
     #[tokio::test]
-    async fn every_number_is_given_out_once_and_no_more_than_asked_for() {
+    async fn every_number_is_given_out_once_up_to_the_maximum() {
         let source = BatchSource::new(LIMITS, RunClock::start());
         let mut numbers = Vec::new();
         while let Some(batch) = source.next().await {
@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn with_a_pace_a_push_begins_when_it_should_have() {
+    async fn with_a_rate_a_push_starts_at_its_planned_time() {
         let limits = SourceLimits { rate: Some(10_000.0), ..LIMITS };
         let clock = RunClock::start();
         let source = BatchSource::new(limits, clock);

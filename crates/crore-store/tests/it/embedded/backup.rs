@@ -59,7 +59,7 @@ fn a_directory_that_is_not_empty_is_refused() {
 }
 
 #[test]
-fn an_interrupted_backup_is_never_taken_for_one() {
+fn an_interrupted_backup_opens_complete_or_not_at_all() {
     let hand = SteppedStore::open(Arc::new(disk(&rich()))).expect("opened");
     let whole = SimDisk::new(5);
     hand.store.backup_to(&whole).expect("backed up");
@@ -83,7 +83,7 @@ fn an_interrupted_backup_is_never_taken_for_one() {
 }
 
 #[test]
-fn a_backup_that_failed_lets_the_files_go() {
+fn a_failed_backup_releases_the_segments() {
     let on = SimDisk::new(1);
     let hand = SteppedStore::open(Arc::new(on.clone())).expect("opened");
     let to = SimDisk::new(2);
@@ -166,7 +166,7 @@ fn work(store: &Embedded, queue: &str, kept: &Mutex<BTreeSet<JobId>>, stop: &Ato
 }
 
 #[test]
-fn a_backup_under_load_has_everything_that_was_answered_before() {
+fn a_backup_under_load_has_all_writes_acknowledged_before() {
     let dir = tempfile::tempdir().expect("a directory");
     let store = open(&dir.path().join("store"));
     let (kept, stop) = (Mutex::default(), AtomicBool::new(false));

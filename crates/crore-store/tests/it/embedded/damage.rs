@@ -312,27 +312,27 @@ fn cut(image: &StoreImage, which: DamageCoverage) {
 }
 
 #[test]
-fn no_flipped_bit_of_a_closed_store_is_unnoticed() {
+fn every_flipped_bit_of_a_closed_store_is_detected() {
     flip(closed(), DamageCoverage::Some);
 }
 
 #[test]
-fn no_flipped_bit_of_a_store_that_was_not_closed_is_unnoticed() {
+fn every_flipped_bit_of_an_unclosed_store_is_detected() {
     flip(unclosed(), DamageCoverage::Some);
 }
 
 #[test]
-fn no_cut_of_a_closed_store_is_unnoticed() {
+fn every_truncation_of_a_closed_store_is_detected() {
     cut(closed(), DamageCoverage::Some);
 }
 
 #[test]
-fn no_cut_of_a_store_that_was_not_closed_is_unnoticed() {
+fn every_truncation_of_an_unclosed_store_is_detected() {
     cut(unclosed(), DamageCoverage::Some);
 }
 
 #[test]
-fn a_hint_that_is_not_as_it_should_be_is_made_again() {
+fn an_invalid_hint_is_rebuilt() {
     let mut made = 0;
     for (name, bytes) in closed().files.iter().filter(|(name, _)| name.starts_with("hint")) {
         let files = closed().files.iter().map(|(name, bytes)| (name.clone(), bytes.to_vec()));
@@ -363,17 +363,17 @@ mod all {
                 use super::*;
 
                 #[test]
-                fn no_flipped_bit_of_a_closed_store_is_unnoticed() {
+                fn every_flipped_bit_of_a_closed_store_is_detected() {
                     flip(closed(), DamageCoverage::All($nth));
                 }
 
                 #[test]
-                fn no_flipped_bit_of_a_store_that_was_not_closed_is_unnoticed() {
+                fn every_flipped_bit_of_an_unclosed_store_is_detected() {
                     flip(unclosed(), DamageCoverage::All($nth));
                 }
 
                 #[test]
-                fn no_cut_is_unnoticed() {
+                fn every_truncation_is_detected() {
                     cut(closed(), DamageCoverage::All($nth));
                     cut(unclosed(), DamageCoverage::All($nth));
                 }

@@ -28,7 +28,7 @@ fn content(file: &dyn DiskFile) -> Vec<u8> {
 }
 
 #[test]
-fn a_file_is_there_once_made_and_until_removed() {
+fn a_file_exists_from_creation_to_removal() {
     on_every_disk(|disk| {
         assert_eq!(disk.list().expect("names"), Vec::<String>::new());
         create(disk, "b.log");
@@ -43,7 +43,7 @@ fn a_file_is_there_once_made_and_until_removed() {
 }
 
 #[test]
-fn a_file_that_is_not_there_is_not_found_and_nothing_to_remove() {
+fn a_missing_file_is_not_found_and_its_removal_does_nothing() {
     on_every_disk(|disk| {
         let error = disk.open("gone", OpenMode::Existing).expect_err("nothing to open");
         assert_eq!(error.kind(), ErrorKind::NotFound);
@@ -69,7 +69,7 @@ fn what_is_written_is_read_through_every_handle() {
 }
 
 #[test]
-fn a_gap_is_zeros_and_no_bytes_change_nothing() {
+fn a_gap_reads_as_zeros_and_an_empty_write_changes_nothing() {
     on_every_disk(|disk| {
         let file = create(disk, "f");
         file.write(9, b"").expect("written");
@@ -96,7 +96,7 @@ fn a_read_is_short_only_at_the_end() {
 }
 
 #[test]
-fn a_removed_file_stays_with_those_who_have_it_open() {
+fn a_removed_file_stays_readable_through_open_handles() {
     on_every_disk(|disk| {
         let old = create(disk, "f");
         old.write(0, b"old").expect("written");
@@ -110,7 +110,7 @@ fn a_removed_file_stays_with_those_who_have_it_open() {
 }
 
 #[test]
-fn only_plain_names_are_names() {
+fn only_plain_file_names_are_accepted() {
     on_every_disk(|disk| {
         for name in ["", ".", "..", "a/b", "../f", "/f", "a..b", "a b", "ä", "a\0", "a_b", "lock"]
         {

@@ -81,7 +81,7 @@ fn has_room_again(disk: &SimDisk, store: &Embedded) {
 const TWO_FILES: usize = 1200;
 
 #[test]
-fn reports_go_on_wherever_the_last_file_is_written_to() {
+fn reports_are_accepted_on_a_full_disk_wherever_the_last_segment_ends() {
     for small in (1..TWO_FILES).step_by(13) {
         let (disk, store) = filled(Vec::new(), small);
         assert_eq!(end_all(&store), small);
@@ -103,7 +103,7 @@ fn no_report_uses_the_reserve() {
 }
 
 #[test]
-fn a_push_that_finds_no_room_is_refused_and_nothing_is_lost() {
+fn a_push_without_room_is_refused_and_nothing_is_lost() {
     let larger = short_lived(&"z".repeat(900));
     for small in (0..TWO_FILES / 2).step_by(13) {
         let (disk, store) = filled(Vec::new(), small);

@@ -53,11 +53,11 @@ mod reopened {
 }
 
 #[test]
-fn it_answers_as_the_memory_store_does() {
+fn the_embedded_store_equals_the_memory_store() {
     model::check_store(300, 60, async || driven(small(), Reopen::Never));
 }
 
 #[test]
-fn it_answers_as_the_memory_store_does_across_reopenings() {
+fn the_embedded_store_equals_the_memory_store_across_reopening() {
     model::check_store(150, 60, async || driven(small(), Reopen::Every(5)));
 }

@@ -80,7 +80,7 @@ fn a_small_store_is_small() {
 }
 
 #[test]
-fn a_directory_with_other_files_is_refused_by_their_name_and_left_alone() {
+fn a_directory_with_other_files_is_refused_with_their_names_and_unchanged() {
     let dir = dir();
     fs::write(dir.path().join("letter.txt"), "dear").expect("written");
     let refused = open(dir.path()).expect_err("refused");
@@ -90,7 +90,7 @@ fn a_directory_with_other_files_is_refused_by_their_name_and_left_alone() {
 }
 
 #[test]
-fn a_store_of_a_newer_version_is_refused_by_its_version_and_left_alone() {
+fn a_store_of_a_newer_version_is_refused_and_unchanged() {
     let dir = dir();
     open(dir.path()).expect("made").close().expect("closed");
     let logs = || fs::read_dir(dir.path()).expect("listed").map(|entry| entry.expect("one").path());
@@ -107,7 +107,7 @@ fn a_store_of_a_newer_version_is_refused_by_its_version_and_left_alone() {
 }
 
 #[test]
-fn a_path_that_is_a_file_is_refused_by_its_name() {
+fn a_path_that_is_a_file_is_refused_with_its_path() {
     let dir = dir();
     let path = dir.path().join("file");
     fs::write(&path, "x").expect("written");
@@ -116,7 +116,7 @@ fn a_path_that_is_a_file_is_refused_by_its_name() {
 }
 
 #[test]
-fn a_store_that_is_open_is_refused_also_in_the_same_process_until_it_is_gone() {
+fn a_store_open_in_the_same_process_is_refused_until_dropped() {
     let dir = dir();
     let store = open(dir.path()).expect("opened");
     let refused = format!("{:?}", open(dir.path()).expect_err("refused"));
@@ -129,7 +129,7 @@ fn a_store_that_is_open_is_refused_also_in_the_same_process_until_it_is_gone() {
 }
 
 #[test]
-fn a_clock_that_jumps_back_takes_nothing_back_and_keeps_the_order() {
+fn a_clock_jump_back_reverts_nothing_and_keeps_the_order() {
     let (dir, clock) = (dir(), FakeClock::default());
     let store = open_at(dir.path(), &clock).expect("opened");
     push(&store, job(*b"first"));
@@ -142,7 +142,7 @@ fn a_clock_that_jumps_back_takes_nothing_back_and_keeps_the_order() {
 }
 
 #[test]
-fn a_clock_that_jumps_back_makes_nothing_early_and_one_that_jumps_on_nothing_lost() {
+fn a_clock_jump_back_delivers_nothing_early_and_one_ahead_loses_nothing() {
     let (dir, clock) = (dir(), FakeClock::default());
     let later = |text: &[u8], span| NewJob { due: DueTime::After(span), ..job(text) };
     let store = open_at(dir.path(), &clock).expect("opened");
@@ -168,7 +168,7 @@ fn a_clock_that_jumps_back_makes_nothing_early_and_one_that_jumps_on_nothing_los
 }
 
 #[test]
-fn empty_maximum_and_larger_payloads_come_back_unchanged() {
+fn empty_maximum_and_larger_payloads_read_back_unchanged() {
     let (dir, caps) = (dir(), Caps::default());
     let sizes = [0, 1, caps.payload_bytes, caps.payload_bytes + 1];
     let payload = |n: usize| (0..n).map(|i| (i * 7) as u8).collect::<Vec<u8>>();

@@ -57,7 +57,7 @@ fn a_store_without_damage_is_not_changed() {
 }
 
 #[test]
-fn an_unfinished_commit_is_left_to_the_next_opening() {
+fn repair_leaves_an_unfinished_commit_unchanged() {
     let mut image = plain(5).0;
     let (_, name) = segments(&image)[0].clone();
     let (start, ..) = *frames(&image, &name).last().expect("frames");
@@ -67,7 +67,7 @@ fn an_unfinished_commit_is_left_to_the_next_opening() {
 }
 
 #[test]
-fn a_damaged_record_costs_itself_alone() {
+fn a_damaged_record_loses_itself_only() {
     let image = rich();
     for (_, name) in segments(&image) {
         for (start, end, commit) in frames(&image, &name) {
@@ -105,7 +105,7 @@ fn a_damaged_record_costs_itself_alone() {
 }
 
 #[test]
-fn a_damaged_header_costs_nothing() {
+fn a_damaged_header_loses_nothing() {
     let (image, ids) = plain(30);
     for (_, name) in segments(&image) {
         for (start, ..) in frames(&image, &name) {
@@ -123,7 +123,7 @@ fn a_damaged_header_costs_nothing() {
 }
 
 #[test]
-fn a_lost_job_is_named_if_its_record_still_says_it() {
+fn a_lost_job_is_named_if_its_record_is_readable() {
     let (mut image, ids) = plain(30);
     let (_, name) = segments(&image)[1].clone();
     let (start, end, commit) = frames(&image, &name)[2];
@@ -164,7 +164,7 @@ fn a_store_without_its_newest_file_works_after_a_repair() {
 }
 
 #[test]
-fn a_stretch_of_garbage_costs_what_was_in_it() {
+fn a_range_of_garbage_loses_only_its_records() {
     let (image, ids) = plain(30);
     let (_, name) = segments(&image)[1].clone();
     let all = frames(&image, &name);
@@ -203,7 +203,7 @@ fn a_damaged_head_is_rebuilt() {
 }
 
 #[test]
-fn the_head_of_the_only_segment_is_rebuilt_without_others_to_ask() {
+fn the_head_of_the_only_segment_is_rebuilt() {
     let (image, ids) = plain(3);
     let (_, name) = segments(&image)[0].clone();
     let only = Image::from([(name.clone(), image[&name].clone())]);

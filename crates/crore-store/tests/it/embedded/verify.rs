@@ -11,7 +11,7 @@ use super::image::{Image, content, disk, flip, frames, last_hint, look, records,
 use super::rich::SteppedStore;
 
 #[test]
-fn a_good_store_is_good_and_counted() {
+fn an_undamaged_store_passes_and_is_counted() {
     let image = rich();
     let report = look(&image);
     assert!(report.is_good(), "{report}");
@@ -22,7 +22,7 @@ fn a_good_store_is_good_and_counted() {
 }
 
 #[test]
-fn nothing_is_written() {
+fn verify_writes_nothing() {
     let disk = disk(&rich());
     let before = disk.image();
     verify(&disk).expect("a store");
@@ -43,7 +43,7 @@ fn a_directory_without_a_store_is_refused() {
 }
 
 #[test]
-fn every_flipped_byte_of_what_counts_is_found() {
+fn every_flipped_byte_except_padding_is_found() {
     let image = rich();
     let all = segments(&image);
     let (number, name) = &all[1];
@@ -67,7 +67,7 @@ fn is_padding(image: &Image, name: &str, at: usize) -> bool {
 }
 
 #[test]
-fn damage_is_named_by_its_place() {
+fn damage_is_reported_with_file_and_offset() {
     let mut image = rich();
     let (_, name) = segments(&image)[1].clone();
     let (start, end, commit) = frames(&image, &name)[1];
@@ -85,7 +85,7 @@ fn damage_is_named_by_its_place() {
 }
 
 #[test]
-fn an_unfinished_commit_is_no_damage() {
+fn an_unfinished_commit_is_not_damage() {
     let mut image = rich();
     let all = segments(&image);
     let (_, name) =
@@ -98,7 +98,7 @@ fn an_unfinished_commit_is_no_damage() {
 }
 
 #[test]
-fn a_hint_that_lies_is_found_and_one_that_is_torn_is_not_believed() {
+fn a_false_hint_is_detected_and_a_torn_one_ignored() {
     let image = rich();
     let hint = last_hint(&image);
     let mut torn = image.clone();
@@ -115,7 +115,7 @@ fn a_hint_that_lies_is_found_and_one_that_is_torn_is_not_believed() {
 }
 
 #[test]
-fn a_spare_whose_new_head_was_torn_is_no_damage() {
+fn a_spare_with_a_torn_head_is_not_damage() {
     let mut image = rich();
     let before = content(&image);
     // A released file with old frames and a half-written head.

@@ -56,12 +56,12 @@ fn nothing_is_lost_when_the_process_is_killed_100_times_more() {
 }
 
 #[test]
-fn nothing_is_lost_when_the_power_goes_50_times() {
+fn nothing_is_lost_in_50_power_cuts() {
     survives(Harm::Power, 50, 4);
 }
 
 #[test]
-fn nothing_is_lost_when_the_power_goes_20_times_on_ext4() {
+fn nothing_is_lost_in_20_power_cuts_on_ext4() {
     survives(Harm::PowerExt4, 20, 5);
 }
 
@@ -71,7 +71,7 @@ fn nothing_is_lost_when_the_process_is_killed_on_a_full_disk() {
 }
 
 #[test]
-fn a_full_disk_refuses_what_is_new_and_has_room_again_when_jobs_end() {
+fn a_full_disk_refuses_new_jobs_until_others_end() {
     survives(Harm::Full, 2, 7);
 }
 
@@ -82,7 +82,7 @@ fn a_disk_that_fails_ends_the_store_and_loses_nothing() {
 
 /// A power cut that loses nothing would prove nothing.
 #[test]
-fn a_store_that_does_not_sync_is_caught_when_the_power_goes() {
+fn a_store_that_does_not_sync_is_detected_by_a_power_cut() {
     let mounts = Mounts::with_image(128 * MIB, FileSystem::Ext4, 64);
     let Some(mounts) = or_skip(mounts) else { return };
     let mut rounds = Rounds::new(mounts.inner().join("store"), SMALL, 9);
@@ -100,7 +100,7 @@ fn task(dir: &Path) -> ChildTask {
 }
 
 #[test]
-fn a_store_that_another_process_has_open_is_refused_by_its_name_and_process() {
+fn a_store_open_in_another_process_is_refused_with_path_and_process_id() {
     let dir = tempfile::tempdir().expect("a directory");
     let victim = ChildHandle::start(&task(dir.path()));
     victim.wait_ready();
@@ -113,7 +113,7 @@ fn a_store_that_another_process_has_open_is_refused_by_its_name_and_process() {
 }
 
 #[test]
-fn a_directory_without_rights_is_refused_by_its_name() {
+fn a_directory_without_permission_is_refused_with_its_path() {
     let dir = tempfile::tempdir().expect("a directory");
     let locked = dir.path().join("locked");
     fs::create_dir(&locked).expect("made");

@@ -69,7 +69,7 @@ fn is_found(bug: &'static str, first: u64) -> bool {
 }
 
 #[test]
-fn every_planted_mistake_is_found_by_seeds_that_were_never_run() {
+fn every_planted_bug_is_found_with_fresh_seeds() {
     let first = first_seed();
     println!("seeds from {first}");
     if let Some((_, failure)) = search(first..first + CLEAN) {

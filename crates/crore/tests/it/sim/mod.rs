@@ -71,7 +71,7 @@ the_engine_keeps_every_promise! {
 #[test]
 #[expect(clippy::disallowed_methods, reason = "a tool says in the environment what it wants")]
 #[ignore = "runs the seeds in `CRORE_SIM_SEEDS`, for `cargo xtask sim --engine`"]
-fn the_seeds_that_were_asked_for() {
+fn the_requested_seeds_keep_every_promise() {
     let asked = std::env::var("CRORE_SIM_SEEDS").expect("`CRORE_SIM_SEEDS` is `first..end`");
     let (first, end) = asked.split_once("..").expect("`first..end`");
     let seed = |text: &str| text.parse::<u64>().expect("a seed");

@@ -83,7 +83,7 @@ fn a_number_has_one_form() {
 }
 
 #[test]
-fn counts_and_lengths_beyond_the_bytes_are_refused_before_any_room_is_made() {
+fn lengths_beyond_the_input_are_refused_before_allocation() {
     for n in [4, u64::from(u32::MAX), u64::MAX] {
         let mut bytes = Vec::new();
         bytes.put_var(n);

@@ -60,7 +60,7 @@ fn name(text: &str) -> Name {
 
 proptest! {
     #[test]
-    fn every_spec_comes_back(spec in sample::spec()) {
+    fn every_spec_reads_back(spec in sample::spec()) {
         assert_round_trip(&spec, put_spec, get_spec);
         let bytes = encode(&spec, put_spec);
         let head = SpecHead {
@@ -77,7 +77,7 @@ proptest! {
     }
 
     #[test]
-    fn every_live_comes_back(live in sample::live()) {
+    fn every_live_record_reads_back(live in sample::live()) {
         assert_round_trip(&live, put_live, get_live);
         let head = LiveHead {
             state: live.state,
@@ -94,12 +94,12 @@ proptest! {
     }
 
     #[test]
-    fn every_group_comes_back(group in sample::group()) {
+    fn every_group_reads_back(group in sample::group()) {
         assert_round_trip(&group, put_group, get_group);
     }
 
     #[test]
-    fn every_number_comes_back(number: u64, signed: i64, small: i32) {
+    fn every_number_reads_back(number: u64, signed: i64, small: i32) {
         prop_assert_eq!(decode_all(&encode(&number, |n, out| out.put_var(*n)), ByteReader::var), Ok(number));
         prop_assert_eq!(decode_all(&encode(&signed, |n, out| out.put_zig(*n)), ByteReader::zig), Ok(signed));
         let bytes = encode(&small, |n, out| out.put_zig(i64::from(*n)));

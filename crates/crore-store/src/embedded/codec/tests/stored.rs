@@ -186,7 +186,7 @@ fn bits(bytes: &[u8]) -> u64 {
 }
 
 #[test]
-fn the_bits_of_a_spec_stay_what_they_are() {
+fn the_bits_of_a_spec_never_change() {
     let (plain, rich) = (plain_spec, rich_spec());
     let specs = [
         Spec { priority: rich.priority, ..plain() },
@@ -213,7 +213,7 @@ fn the_bits_of_a_spec_stay_what_they_are() {
 }
 
 #[test]
-fn the_bits_of_a_live_stay_what_they_are() {
+fn the_bits_of_a_live_record_never_change() {
     let (plain, rich) = (plain_live, rich_live());
     let often = rich.result.clone().map(|kept| StoredResult { once: false, ..kept });
     let lives = [
@@ -257,7 +257,7 @@ fn assert_numbers<T: StoredNumber + Copy + PartialEq + Debug>(variants: &[T]) {
 }
 
 #[test]
-fn the_numbers_of_variants_stay_what_they_are() {
+fn the_numbers_of_variants_never_change() {
     use {DeliveryEnd as E, EndReason as W};
     assert_numbers(&State::ALL);
     assert_numbers(&Encoding::ALL);

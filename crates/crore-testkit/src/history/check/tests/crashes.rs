@@ -22,7 +22,7 @@ fn i23_nothing_is_acknowledged_after_a_sync_failed() {
 }
 
 #[test]
-fn after_a_sync_failed_a_node_may_open_again() {
+fn a_node_may_reopen_after_a_failed_sync() {
     let mut history = HistoryBuilder::new();
     let early = history.begin_push(vec![item(1)]);
     history.fault(RecordedFault::SyncError);
@@ -58,7 +58,7 @@ fn reported() -> NodeObservation {
 }
 
 #[test]
-fn i24_damage_is_not_passed_over_in_silence() {
+fn i24_unreported_damage_is_a_violation() {
     let mut history = damaged(&[NodeObservation::Opened]);
     history.end(&[(1, Ready)]);
     history.assert_violates(24);
@@ -72,7 +72,7 @@ fn i24_a_wrong_payload_is_never_excused() {
 }
 
 #[test]
-fn i24_a_report_that_is_forgotten_in_silence() {
+fn i24_a_silently_lost_report_is_a_violation() {
     let mut history = HistoryBuilder::new();
     history.push(item(1));
     history.fetch(vec![grant(1, 1, 1)]);
@@ -85,7 +85,7 @@ fn i24_a_report_that_is_forgotten_in_silence() {
 }
 
 #[test]
-fn damage_that_is_reported_or_refused_or_does_no_harm_is_fine() {
+fn damage_that_is_reported_refused_or_harmless_is_accepted() {
     let mut history = damaged(&[reported(), NodeObservation::Opened]);
     history.end(&[(1, Ready)]);
     history.assert_clean();
@@ -99,7 +99,7 @@ fn damage_that_is_reported_or_refused_or_does_no_harm_is_fine() {
 }
 
 #[test]
-fn i1_holds_again_once_the_files_are_put_right() {
+fn i1_holds_again_after_a_repair() {
     let mut history = damaged(&[refused(), NodeObservation::Opened]);
     history.end(&[(1, Ready)]);
     history.assert_violates(1);

@@ -84,14 +84,14 @@ fn a_report_after_a_renewed_lease_may_be_stale() {
 }
 
 #[test]
-fn i7_a_delivery_that_was_never_granted() {
+fn i7_a_report_for_a_delivery_never_granted_is_a_violation() {
     let mut history = held(item(1));
     history.report(1, 9, DONE);
     history.assert_violates(7);
 }
 
 #[test]
-fn i7_the_only_report_in_its_time_counts() {
+fn i7_the_only_report_within_the_lease_counts() {
     let mut history = held(item(1));
     history.stale(1, 1, DONE);
     history.assert_violates(7);
@@ -106,7 +106,7 @@ fn i7_the_only_report_in_its_time_counts() {
 }
 
 #[test]
-fn i7_what_was_reported_stays() {
+fn i7_an_accepted_report_is_not_lost() {
     let mut history = held(item(1));
     history.report(1, 1, DONE);
     history.crash();
@@ -158,7 +158,7 @@ fn a_success_may_end_a_job_that_waits_to_be_retried() {
 }
 
 #[test]
-fn i12_a_result_is_shown_in_its_time() {
+fn i12_a_result_is_shown_during_its_retention() {
     let read = |pass, found: Option<PayloadHash>| {
         let mut history =
             held(RecordedItem { keep: ResultRetention::For(Span::from_secs(60)), ..item(1) });
@@ -191,7 +191,7 @@ fn i12_a_result_is_taken_once() {
 }
 
 #[test]
-fn i12_what_is_not_to_be_kept_is_not() {
+fn i12_a_result_without_retention_is_not_kept() {
     let mut history = held(RecordedItem { keep: ResultRetention::Discard, ..item(1) });
     history.report(1, 1, result(5));
     history.get(1, Some(recorded_job(1, Done, Some(PayloadHash(5)))));
@@ -260,7 +260,7 @@ fn a_late_failure_of_a_last_attempt_counts_against_the_attempt_that_runs() {
 }
 
 #[test]
-fn i14_the_dead_are_kept() {
+fn i14_dead_jobs_are_kept() {
     let mut history = held(item(1));
     history.report(1, 1, FATAL);
     history.advance(Span::from_secs(3600));
@@ -302,7 +302,7 @@ fn followed(answer: RecordedReport) -> HistoryBuilder {
 }
 
 #[test]
-fn follow_ups_that_are_there_are_fine() {
+fn existing_follow_ups_are_accepted() {
     let mut history = followed(RecordedReport::Accepted(vec![new(2), new(3)]));
     history.dump(vec![stored(1, Done), child(2, 0), child(3, 1)]);
     history.assert_clean();
@@ -330,7 +330,7 @@ fn i18_a_follow_up_does_not_come_twice() {
 }
 
 #[test]
-fn follow_ups_come_again_after_a_revival() {
+fn follow_ups_may_be_pushed_again_after_a_revival() {
     let mut history = followed(RecordedReport::Accepted(vec![new(2), new(3)]));
     history.admin(1, AdminAction::Retry, RecordedChange::Yes);
     history.fetch(vec![grant(1, 2, 1)]);

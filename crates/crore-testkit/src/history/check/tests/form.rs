@@ -6,7 +6,7 @@ use crate::history::check::{CheckRules, Invariant, check};
 use crate::history::{History, HistoryEvent, HistoryEventBody};
 
 #[test]
-fn an_empty_history_is_fine() {
+fn an_empty_history_is_accepted() {
     assert!(check(&History::default(), &CheckRules::default()).is_clean());
 }
 
@@ -20,7 +20,7 @@ fn a_call_ends_once() {
 }
 
 #[test]
-fn an_answer_is_one_to_its_call() {
+fn a_response_must_match_its_call() {
     let mut history = HistoryBuilder::new();
     let n = history.begin_push(vec![item(1)]);
     history.ok(n, RecordedResponse::Fetched(vec![grant(1, 1, 1)]));

@@ -20,7 +20,7 @@ fn held() -> HistoryBuilder {
 }
 
 #[test]
-fn i5_a_job_is_not_handed_out_while_it_is_held() {
+fn i5_a_job_is_not_delivered_while_it_is_leased() {
     let mut history = held();
     history.advance(HALF);
     history.fetch(vec![grant(1, 2, 1)]);
@@ -38,7 +38,7 @@ fn i5_counts_renewals() {
 }
 
 #[test]
-fn i5_a_lease_is_not_renewed_when_the_job_is_anothers() {
+fn i5_a_lease_is_not_renewed_after_a_redelivery() {
     let mut history = held();
     history.advance(LEASE);
     history.advance(HALF);
@@ -91,7 +91,7 @@ fn i5_an_older_delivery_counts_too() {
 }
 
 #[test]
-fn i5_a_clock_that_jumps_back_frees_nobody() {
+fn i5_a_clock_jump_back_expires_no_lease() {
     let mut history = held();
     history.fault(RecordedFault::ClockJump { by: -60_000 });
     history.fetch(vec![grant(1, 2, 1)]);
@@ -99,7 +99,7 @@ fn i5_a_clock_that_jumps_back_frees_nobody() {
 }
 
 #[test]
-fn a_lease_that_lapsed_may_be_given_again() {
+fn a_lapsed_lease_may_be_granted_again() {
     let mut history = held();
     history.advance(LEASE);
     history.fetch(vec![grant(1, 2, 1)]);
@@ -110,7 +110,7 @@ fn a_lease_that_lapsed_may_be_given_again() {
 }
 
 #[test]
-fn a_claim_that_a_crash_forgot_may_be_given_again() {
+fn a_claim_lost_in_a_crash_may_be_repeated() {
     let mut history = held();
     let n = history.begin_push(vec![item(2)]);
     history.fault(RecordedFault::PowerCut);
@@ -122,7 +122,7 @@ fn a_claim_that_a_crash_forgot_may_be_given_again() {
 }
 
 #[test]
-fn a_stale_answer_settles_nothing_for_a_crash() {
+fn a_stale_response_proves_nothing_about_a_crash() {
     let mut history = held();
     history.stale(7, 7, DONE);
     history.crash();
@@ -172,7 +172,7 @@ fn i6_where_reports_are_fenced_a_late_failure_costs_nothing() {
 }
 
 #[test]
-fn a_lease_given_up_may_be_given_again() {
+fn a_returned_lease_may_be_granted_again() {
     let mut history = held();
     history.report(1, 1, RecordedOutcome::Interrupted);
     history.fetch(vec![grant(1, 2, 1)]);
@@ -193,7 +193,7 @@ fn a_clock_that_jumps_ahead_ends_leases() {
 }
 
 #[test]
-fn a_run_that_took_too_long_may_be_given_again() {
+fn a_run_that_timed_out_may_be_redelivered() {
     let mut history = HistoryBuilder::new();
     history.push(RecordedItem { timeout: Some(SECOND), ..item(1) });
     history.fetch(vec![grant(1, 1, 1)]);
@@ -203,7 +203,7 @@ fn a_run_that_took_too_long_may_be_given_again() {
 }
 
 #[test]
-fn i6_a_number_is_not_used_twice() {
+fn i6_a_delivery_number_is_not_reused() {
     let mut history = held();
     history.crash();
     history.fetch(vec![grant(1, 1, 1)]);
@@ -281,7 +281,7 @@ fn concurrency(most: u32) -> DefinitionContent {
 }
 
 #[test]
-fn i15_no_more_run_than_may() {
+fn i15_no_more_jobs_run_than_the_limit() {
     let mut history = HistoryBuilder::new();
     history.define("l", concurrency(1));
     history.push(limited(1));

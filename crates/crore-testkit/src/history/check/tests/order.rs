@@ -24,7 +24,7 @@ fn urgent(delivery: u64) -> RecordedDelivery {
 }
 
 #[test]
-fn in_order_is_fine() {
+fn delivery_in_order_is_accepted() {
     let mut history = three();
     history.fetch(vec![urgent(1), grant(1, 2, 1)]);
     history.fetch(vec![grant(3, 3, 1)]);
@@ -115,7 +115,7 @@ fn where_order_is_not_exact_nothing_is_checked() {
 }
 
 #[test]
-fn a_concurrent_fetch_may_have_taken_it() {
+fn a_concurrent_fetch_may_have_taken_a_skipped_job() {
     let mut history = three();
     let one = history.begin_fetch();
     let two = history.begin_fetch();
@@ -125,7 +125,7 @@ fn a_concurrent_fetch_may_have_taken_it() {
 }
 
 #[test]
-fn an_unseen_fetch_may_have_taken_it() {
+fn an_unseen_fetch_may_have_taken_a_skipped_job() {
     let mut history = three();
     let n = history.begin_fetch();
     history.info(n);
@@ -160,7 +160,7 @@ fn i8_an_unseen_run_does_not_time_out_early() {
 }
 
 #[test]
-fn an_unseen_fetch_may_have_given_it_back_if_its_caller_was_seen_to_leave() {
+fn an_unseen_fetch_may_have_returned_a_job_if_its_caller_left() {
     let mut history = three();
     let n = history.begin_fetch();
     history.fetch(vec![grant(1, 2, 1)]);
@@ -208,7 +208,7 @@ fn jobs_with_unknown_ready_time_are_not_judged() {
 }
 
 #[test]
-fn a_queue_that_may_be_paused_is_passed_over() {
+fn a_queue_that_may_be_paused_is_not_judged() {
     let pause = |paused| {
         DefinitionContent::Queue(RecordedQueueSettings {
             paused,
@@ -235,7 +235,7 @@ fn a_queue_that_may_be_paused_is_passed_over() {
 }
 
 #[test]
-fn queues_in_turn_are_emptied_in_turn() {
+fn strict_fetches_empty_queues_in_order() {
     let run = |strict| {
         let mut history = HistoryBuilder::new();
         history.push(RecordedItem { priority: 5, ..item(1) });
@@ -251,7 +251,7 @@ fn queues_in_turn_are_emptied_in_turn() {
 }
 
 #[test]
-fn other_kinds_are_not_passed_over() {
+fn jobs_of_other_kinds_do_not_count_as_skipped() {
     let mut history = HistoryBuilder::new();
     history.push(RecordedItem { kind: name("other"), ..item(1) });
     history.push(item(2));
@@ -272,7 +272,7 @@ fn a_later_due_time_comes_later() {
 }
 
 #[test]
-fn an_unseen_fetch_may_have_taken_it_before_its_push_was_answered() {
+fn an_unseen_fetch_may_have_taken_a_job_before_its_push_response() {
     let mut history = HistoryBuilder::new();
     let fetch = history.begin_fetch();
     let push = history.begin_push(vec![item(1)]);
@@ -284,7 +284,7 @@ fn an_unseen_fetch_may_have_taken_it_before_its_push_was_answered() {
 }
 
 #[test]
-fn an_unseen_fetch_that_a_crash_forgot_may_have_taken_it() {
+fn an_unseen_fetch_lost_in_a_crash_may_have_taken_a_skipped_job() {
     let mut history = three();
     let n = history.begin_fetch();
     history.fetch(vec![grant(1, 2, 1)]);

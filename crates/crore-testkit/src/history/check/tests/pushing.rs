@@ -19,7 +19,7 @@ use crate::history::{NodeObservation, PayloadHash, RecordedFault, RecordedOp, Re
 const DAYS: Span = Span::from_secs(25 * 3600);
 
 #[test]
-fn a_pushed_job_in_the_dump_is_fine() {
+fn a_pushed_job_in_the_dump_is_accepted() {
     let mut history = HistoryBuilder::new();
     history.push_all(&[1, 2, 3]);
     history.fetch(vec![grant(1, 1, 1)]);
@@ -74,7 +74,7 @@ fn i1_two_pushes_with_one_number_are_a_loss() {
 }
 
 #[test]
-fn a_job_that_may_legitimately_be_gone_is_fine() {
+fn a_job_that_may_be_pruned_may_be_missing() {
     let mut history = HistoryBuilder::new();
     history.push_all(&[1, 2]);
     history.push(RecordedItem {
@@ -140,7 +140,7 @@ fn i1_a_power_cut_costs_no_more_than_the_last_second() {
 }
 
 #[test]
-fn a_number_that_a_store_forgot_may_come_again() {
+fn a_number_lost_in_a_crash_may_be_reused() {
     let mut history = HistoryBuilder::new();
     history.rules.durability = DurabilityClass::D0;
     history.push(item(1));
@@ -156,7 +156,7 @@ fn a_number_that_a_store_forgot_may_come_again() {
 }
 
 #[test]
-fn i2_a_job_that_nobody_pushed() {
+fn i2_an_unpushed_job_is_a_violation() {
     let mut history = HistoryBuilder::new();
     history.push(item(1));
     history.end(&[(1, Ready), (9, Ready)]);
@@ -178,7 +178,7 @@ fn i2_one_push_does_not_make_two_jobs() {
 }
 
 #[test]
-fn i2_a_duplicate_of_a_job_that_nobody_pushed() {
+fn i2_a_duplicate_of_an_unpushed_job_is_a_violation() {
     let mut history = HistoryBuilder::new();
     let n = history.begin_push(vec![keyed(1, UniqueHold::Window, Some(SECOND))]);
     history.pushed(n, vec![RecordedPush::Duplicate(JobId(7))]);
@@ -186,7 +186,7 @@ fn i2_a_duplicate_of_a_job_that_nobody_pushed() {
 }
 
 #[test]
-fn a_push_of_unknown_fate_may_be_there_or_not() {
+fn a_push_of_unknown_fate_may_be_stored_or_missing() {
     let mut history = HistoryBuilder::new();
     let n = history.begin_push(vec![item(1)]);
     history.info(n);
@@ -216,7 +216,7 @@ fn i3_a_broken_item_has_no_effect() {
 }
 
 #[test]
-fn i4_a_changed_payload() {
+fn i4_a_changed_payload_is_a_violation() {
     let wrong = |id| crate::history::response::RecordedDelivery {
         payload: PayloadHash(99),
         ..grant(id, 1, 1)
@@ -232,7 +232,7 @@ fn i4_a_changed_payload() {
 }
 
 #[test]
-fn i4_a_changed_place_unless_it_was_edited() {
+fn i4_a_changed_position_without_an_edit_is_a_violation() {
     let mut history = HistoryBuilder::new();
     history.push(item(1));
     history.dump(vec![DumpedJob { priority: 3, ..stored(1, Ready) }]);
@@ -246,7 +246,7 @@ fn i4_a_changed_place_unless_it_was_edited() {
 }
 
 #[test]
-fn i4_a_due_time_before_the_one_that_was_named() {
+fn i4_an_earlier_due_time_is_a_violation() {
     let mut history = HistoryBuilder::new();
     history.push(due(1, DueTime::At(Time::from_millis(5_000))));
     history.advance(LONG);
@@ -260,7 +260,7 @@ fn i4_a_due_time_before_the_one_that_was_named() {
 const LONG: Span = Span::from_secs(60);
 
 #[test]
-fn i4_a_result_that_nobody_reported() {
+fn i4_an_unreported_result_is_a_violation() {
     let mut history = HistoryBuilder::new();
     history.push(item(1));
     history.fetch(vec![grant(1, 1, 1)]);
@@ -270,7 +270,7 @@ fn i4_a_result_that_nobody_reported() {
 }
 
 #[test]
-fn i9_a_key_is_not_given_twice_in_its_window() {
+fn i9_a_unique_key_is_not_granted_twice_in_its_window() {
     let mut history = HistoryBuilder::new();
     history.push(keyed(1, UniqueHold::Window, Some(LONG)));
     history.crash();
@@ -347,7 +347,7 @@ fn a_key_may_be_taken_again_after_its_lock() {
 }
 
 #[test]
-fn i17_half_a_batch() {
+fn i17_half_a_batch_is_a_violation() {
     let mut history = HistoryBuilder::new();
     let n = history.begin_push(vec![item(1), item(2)]);
     history.info(n);
@@ -397,7 +397,7 @@ fn a_job_that_was_only_listed_may_have_been_taken_and_pruned() {
 }
 
 #[test]
-fn a_batch_may_be_there_or_not_as_a_whole() {
+fn a_batch_may_be_stored_or_missing_as_a_whole() {
     let mut history = HistoryBuilder::new();
     let one = history.begin_push(vec![item(1), item(2)]);
     let two = history.begin_push(vec![item(3), item(4)]);
@@ -439,7 +439,7 @@ fn i19_a_quiet_count_does_not_miss_any() {
 }
 
 #[test]
-fn i22_a_push_that_is_never_answered() {
+fn i22_a_push_without_a_response_is_a_violation() {
     let run = |crash: bool| {
         let mut history = HistoryBuilder::new();
         history.begin_push(vec![item(1)]);
@@ -468,7 +468,7 @@ fn i22_what_is_stored_without_room_is_not_dropped() {
 }
 
 #[test]
-fn i22_reports_need_no_room() {
+fn i22_reports_are_accepted_on_a_full_disk() {
     let run = |reserve| {
         let mut history = HistoryBuilder::new();
         history.rules.reserve = reserve;

@@ -15,7 +15,7 @@ fn at(millis: i64) -> Time {
 }
 
 #[test]
-fn i10_a_delay_is_kept() {
+fn i10_no_job_is_delivered_before_its_delay() {
     let run = |pass| {
         let mut history = HistoryBuilder::new();
         history.push(due(1, DueTime::After(MINUTE)));
@@ -28,7 +28,7 @@ fn i10_a_delay_is_kept() {
 }
 
 #[test]
-fn i10_an_instant_is_kept_by_the_answers_time_and_the_recorders() {
+fn i10_a_due_time_holds_by_the_clocks_of_server_and_recorder() {
     let delivered_at = |now| {
         let mut history = HistoryBuilder::new();
         history.push(due(1, DueTime::At(at(5_000))));
@@ -98,7 +98,7 @@ fn i13_a_failure_is_not_retried_too_soon() {
 }
 
 #[test]
-fn a_failure_of_unknown_fate_delays_nobody() {
+fn a_failure_of_unknown_fate_delays_no_job() {
     let mut history = HistoryBuilder::new();
     history.push(item(1));
     history.fetch(vec![grant(1, 1, 1)]);
@@ -129,7 +129,7 @@ fn tick(history: &mut HistoryBuilder, cursor: i64, fire: &[(i64, u64)]) {
 }
 
 #[test]
-fn ticks_in_turn_are_fine() {
+fn ticks_in_order_are_accepted() {
     let mut history = scheduled(Missed::All);
     tick(&mut history, 60_000, &[(60_000, 1)]);
     tick(&mut history, 180_000, &[(120_000, 2), (180_000, 3)]);
@@ -172,7 +172,7 @@ fn i11_only_its_own_ticks_fire() {
 }
 
 #[test]
-fn i11_none_is_left_out_where_all_are_to_fire() {
+fn i11_no_tick_is_skipped_with_policy_all() {
     let run = |missed| {
         let mut history = scheduled(missed);
         tick(&mut history, 60_000, &[(60_000, 1)]);
