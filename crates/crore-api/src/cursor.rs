@@ -69,7 +69,7 @@ mod tests {
 
     #[test]
     fn a_cursor_is_valid_only_for_its_own_list() {
-        let queue = Some(Name::new("queue", "mail").expect("a good name"));
+        let queue = Some(Name::new("queue", "mail").expect("a valid name"));
         let about = ListFilter { state: Some(State::Ready), queue: &queue, kind: &None };
         let position = Cursor { priority: -5, at: Time::from_millis(7), id: JobId(9) };
         let text = encode(State::Ready, Some(position), &about);

@@ -144,5 +144,5 @@ pub(crate) fn value(text: &str, format: Format) -> Payload {
 }
 
 pub(crate) fn name(text: &str) -> Name {
-    Name::new("name", text).expect("a good name")
+    Name::new("name", text).expect("a valid name")
 }

@@ -312,7 +312,7 @@ mod tests {
     const NOW: Time = Time::from_millis(1_767_225_600_000);
 
     fn job() -> NewJob {
-        let name = |text| Name::new("queue", text).expect("a good name");
+        let name = |text| Name::new("queue", text).expect("a valid name");
         Spec::new(name("mail"), name("send"), Payload::json("{}")).into()
     }
 
@@ -355,7 +355,7 @@ mod tests {
                 Some(Unique { key: key.into(), hold: UniqueHold::UntilEnd, window: None });
             let checked = job.check_from_caller(&caps, NOW).err().map(|bad| (bad.code, bad.field));
             assert_eq!(checked, expected);
-            assert_eq!(job.check(&caps, NOW), Ok(()), "crore itself may");
+            assert_eq!(job.check(&caps, NOW), Ok(()), "crore itself is allowed");
         }
     }
 
@@ -417,7 +417,7 @@ mod tests {
         );
         assert_eq!(unique(1, UniqueHold::Window, Some(Span::from_secs(1))), None);
         let client = |len: usize| {
-            let door = Name::new("door", "native").expect("a good name");
+            let door = Name::new("door", "native").expect("a valid name");
             let id = "k".repeat(len).into();
             refused(|j| j.spec.client_id = Some(ClientId { door, id }))
         };

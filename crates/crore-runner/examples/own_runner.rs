@@ -75,6 +75,6 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
 mod tests {
     #[test]
     fn the_example_of_a_custom_runner_runs() {
-        super::main().expect("it greets");
+        super::main().expect("it succeeds");
     }
 }

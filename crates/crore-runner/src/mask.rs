@@ -143,8 +143,8 @@ mod tests {
         std::fs::write(&file, "hush-hush").expect("written");
         let mut masks = Masks::default();
         let secret = SecretRef::new(format!("file:{}", file.display()));
-        assert_eq!(masks.look_up(&secret).await.expect("it is there"), "hush-hush");
-        assert_eq!(masks.look_up(&SecretRef::new("plain")).await.expect("it is itself"), "plain");
+        assert_eq!(masks.look_up(&secret).await.expect("it exists"), "hush-hush");
+        assert_eq!(masks.look_up(&SecretRef::new("plain")).await.expect("a plain value"), "plain");
         assert_eq!(masks.start_of(b"said hush-hush, plain \xff", 64), "said ***, plain \u{fffd}");
         assert_eq!(masks.start_of(b"said hush-hush", 9), "said ***");
         assert_eq!(masks.start_of("aü".as_bytes(), 2), "a");

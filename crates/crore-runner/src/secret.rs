@@ -222,7 +222,7 @@ mod tests {
     #[test]
     fn disallowed_references_and_parent_paths_are_refused() {
         let dir = tempfile::tempdir().expect("a directory");
-        std::fs::create_dir(dir.path().join("open")).expect("made");
+        std::fs::create_dir(dir.path().join("open")).expect("created");
         for name in ["closed", "open/a"] {
             std::fs::write(dir.path().join(name), "x").expect("written");
         }
@@ -233,7 +233,7 @@ mod tests {
             let failure = SecretRef::new(&*hidden).resolve().expect_err("not allowed");
             assert!(failure.error.contains("`runners.secrets`"), "{failure}");
         }
-        assert_eq!(SecretRef::new("plain").resolve().expect("it is itself"), "plain");
+        assert_eq!(SecretRef::new("plain").resolve().expect("a plain value"), "plain");
     }
 
     #[test]

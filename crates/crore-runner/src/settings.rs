@@ -45,7 +45,7 @@ mod tests {
         ];
         for (settings, field, code) in cases {
             let invalid =
-                read::<SampleSettings>(&settings).map(|read| read.env).expect_err("it is wrong");
+                read::<SampleSettings>(&settings).map(|read| read.env).expect_err("it is invalid");
             assert_eq!((&*invalid.field, invalid.code), (field, code), "{invalid}");
         }
     }

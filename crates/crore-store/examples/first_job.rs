@@ -107,7 +107,7 @@ async fn finish(store: &Embedded, job: &Job, outcome: Outcome) -> Result<Job, Bo
     let event = JobEvent::Finished { delivery: Some(job.live.delivery), report: outcome.into() };
     let Ok(change) = decide(job, &event, 42) else { return Ok(job.clone()) };
     let applied = store.apply(vec![StoreWrite::Job(change)]).await?.into_inner();
-    assert_eq!(applied, [Applied::Yes(vec![])], "nobody else has this delivery");
+    assert_eq!(applied, [Applied::Yes(vec![])], "no other worker holds this delivery");
     let job = store.get(vec![job.id.into()]).await?.into_iter().flatten().next();
     Ok(job.ok_or("the job is gone")?)
 }

@@ -36,7 +36,7 @@ fn caught_by(bug: &'static str) -> Vec<&'static str> {
 #[test]
 fn every_planted_mistake_is_caught() {
     set_hook(Box::new(|_| {}));
-    assert_eq!(caught_by(""), Vec::<&str>::new(), "without a mistake every case passes");
+    assert_eq!(caught_by(""), Vec::<&str>::new(), "every case passes without a planted bug");
     let bugs =
         ["bug-1", "bug-2", "bug-3", "bug-4", "bug-5", "bug-6", "bug-7", "bug-8", "bug-9", "bug-10"];
     let missed: Vec<&str> = bugs
@@ -47,7 +47,7 @@ fn every_planted_mistake_is_caught() {
             cases.is_empty()
         })
         .collect();
-    assert_eq!(missed, Vec::<&str>::new(), "mistakes that no case noticed");
+    assert_eq!(missed, Vec::<&str>::new(), "bugs that no case detected");
 }
 
 /// Number of fresh seeds within which each mistake must be found.
@@ -81,5 +81,5 @@ fn every_planted_mistake_of_the_log_is_found_by_the_simulator() {
             found.is_none()
         })
         .collect();
-    assert_eq!(missed, Vec::<&str>::new(), "mistakes that no seed from {from} noticed");
+    assert_eq!(missed, Vec::<&str>::new(), "bugs that no seed from {from} detected");
 }

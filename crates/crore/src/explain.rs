@@ -101,7 +101,7 @@ impl Engine {
     /// engine.push("mail", "first").wait()?;
     /// let id = engine.push("mail", "second").wait()?;
     ///
-    /// let why = block_on(engine.explain(id))?.expect("it is there");
+    /// let why = block_on(engine.explain(id))?.expect("it exists");
     /// assert_eq!(why.state, State::Ready);
     /// assert!(why.reasons.contains(&Reason::Paused(queue)));
     /// assert!(why.reasons.contains(&Reason::Behind { jobs: 1, or_more: false }));

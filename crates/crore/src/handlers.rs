@@ -105,7 +105,7 @@ impl HandlerCache {
 /// let (kind, runner) = (Name::new("kind", "hello")?, Name::new("runner", "command")?);
 /// let settings = [("program".to_owned(), "date".into())].into_iter().collect();
 /// let id = block_on(engine.handlers().set(kind.clone(), Handler::new(runner, settings)))?;
-/// let stored = block_on(engine.handlers().get(&kind))?.expect("it is there");
+/// let stored = block_on(engine.handlers().get(&kind))?.expect("it exists");
 /// assert_eq!(stored.handler.id, id);
 /// # Ok(())
 /// # }

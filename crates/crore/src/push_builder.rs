@@ -40,7 +40,7 @@ use crate::push::PushResult;
 ///
 /// // The same key again: no second job is stored, and the id of the first is returned.
 /// assert_eq!(engine.push("mail", "hello").unique("welcome ada").wait()?, id);
-/// let job = block_on(engine.get(id))?.expect("it is there");
+/// let job = block_on(engine.get(id))?.expect("it exists");
 /// assert_eq!((job.spec.kind.as_str(), job.spec.priority), ("welcome", -5));
 ///
 /// // An invalid push is refused, and the error names the field.

@@ -119,7 +119,7 @@ mod tests {
             assert_eq!(work.json::<Mail<'_>>()?, mail);
             Ok::<_, Error>(())
         });
-        ran.expect("no error").expect("one").expect("well");
+        ran.expect("no error").expect("one").expect("it succeeds");
     }
 
     #[test]

@@ -338,14 +338,14 @@ mod tests {
         let mut pending: Vec<PendingApply> = (1..=3).map(|n| apply_n(&writes, n)).collect();
         assert!(pending.iter_mut().all(|one| poll(one, &waker).is_pending()));
         drop(slots);
-        assert_eq!(count.0.load(Ordering::Relaxed), 3, "all are woken when their turn comes");
+        assert_eq!(count.0.load(Ordering::Relaxed), 3, "every fetch is woken in turn");
         for (n, one) in (1..=3).zip(&mut pending) {
             match poll(one, &waker) {
                 Poll::Ready(results) => assert_eq!(results.expect("applied").len(), n),
                 Poll::Pending => panic!("{n}: not answered"),
             }
         }
-        assert_eq!(writes.lock().in_flight, 0, "every turn is given back");
+        assert_eq!(writes.lock().in_flight, 0, "every slot is returned");
     }
 
     #[test]
@@ -359,7 +359,7 @@ mod tests {
         drop(slots);
         match poll(&mut second, waker) {
             Poll::Ready(results) => assert_eq!(results.expect("applied").len(), 2),
-            Poll::Pending => panic!("not answered"),
+            Poll::Pending => panic!("no response"),
         }
     }
 

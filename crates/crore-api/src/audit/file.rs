@@ -147,12 +147,12 @@ mod tests {
         let dir = tempfile::tempdir().expect("a directory");
         let path = dir.path().join("sub").join("audit");
         let _ = AuditFile::open(path.clone(), 1000, 1).expect_err("there is no such directory");
-        fs::create_dir(dir.path().join("sub")).expect("made");
+        fs::create_dir(dir.path().join("sub")).expect("created");
         let mut file = AuditFile::open(path.clone(), 1, 1).expect("opened");
         file.append(b"one\n").expect("written");
         fs::remove_dir_all(dir.path().join("sub")).expect("removed");
         let _ = file.append(b"two\n").expect_err("it cannot be rotated");
-        fs::create_dir(dir.path().join("sub")).expect("made");
+        fs::create_dir(dir.path().join("sub")).expect("created");
         file.append(b"three\n").expect("written");
         assert_eq!(fs::read_to_string(path).expect("a text"), "three\n");
     }

@@ -97,7 +97,8 @@ fn a_job_held_by_two_workers_is_reported() {
             recorder.ok(call, None, RecordedResponse::Fetched(vec![granted]));
         }
     };
-    let broken = judge(&history(&[1, 2, 3], twice), &CheckRules::default()).expect_err("doubled");
+    let broken =
+        judge(&history(&[1, 2, 3], twice), &CheckRules::default()).expect_err("duplicated");
     assert_eq!(broken.promises, [5]);
     let text = broken.to_string();
     assert!(text.contains("doubled = 1") && text.contains("worker-2"), "{text}");

@@ -24,7 +24,7 @@ fn broken_promises(plan: &ChaosPlan) -> Option<Vec<u8>> {
             Err(ChaosError::CannotRun(error)) => return or_skip(Err::<Vec<u8>, Error>(error)),
         }
     }
-    panic!("nothing is found out: {plan:?}");
+    panic!("nothing is detected: {plan:?}");
 }
 
 #[test]
@@ -51,6 +51,6 @@ fn a_server_that_loses_everything_is_detected_by_a_kill() {
         .expect("written");
     fs::set_permissions(&script, Permissions::from_mode(0o755)).expect("set");
     let plan = ChaosPlan { server: script, ..plan(ChaosFault::Kill, 10, 0) };
-    let promises = broken_promises(&plan).expect("it can be tried anywhere");
+    let promises = broken_promises(&plan).expect("it runs everywhere");
     assert!(promises.contains(&1), "{promises:?}");
 }

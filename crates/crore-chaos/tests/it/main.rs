@@ -40,10 +40,10 @@ fn survives(harm: ChaosFault, rounds: u32, seed: u64) -> Option<ChaosTally> {
     println!("{tally}");
     let least = u64::from(rounds);
     let ChaosTally { acknowledged, deliveries, posted, streamed, accepted, unknown, .. } = tally;
-    assert!(acknowledged > 2 * least && deliveries > 2 * least, "too little: {tally:?}\n{command}");
-    assert!(accepted > 2 * least && unknown > 0, "too little: {tally:?}\n{command}");
-    assert!(posted > least / 4, "too little was posted: {tally:?}\n{command}");
-    assert!(streamed > least / 4, "too little was streamed: {tally:?}\n{command}");
+    assert!(acknowledged > 2 * least && deliveries > 2 * least, "too few: {tally:?}\n{command}");
+    assert!(accepted > 2 * least && unknown > 0, "too few: {tally:?}\n{command}");
+    assert!(posted > least / 4, "too few posts: {tally:?}\n{command}");
+    assert!(streamed > least / 4, "too few streamed jobs: {tally:?}\n{command}");
     assert_eq!((tally.lost, tally.doubled), (0, 0), "{command}");
     Some(tally)
 }
@@ -65,8 +65,8 @@ fn every_job_ends_once_although_100_workers_reconnect() {
         run_crowd(&CrowdPlan { workers: 100, time, seed: 1, server: SERVER.clone(), keep: true });
     let tally = tally.unwrap_or_else(|failed| panic!("{failed}"));
     println!("{tally}");
-    assert!(tally.acknowledged > 200 && tally.streamed >= tally.done, "too little: {tally:?}");
-    assert!(tally.streamed > tally.acknowledged, "nobody left anything behind: {tally:?}");
+    assert!(tally.acknowledged > 200 && tally.streamed >= tally.done, "too few: {tally:?}");
+    assert!(tally.streamed > tally.acknowledged, "nothing was left behind: {tally:?}");
 }
 
 /// A thousand kills and a hundred power cuts, in parts that run in parallel.

@@ -146,7 +146,7 @@ mod tests {
     fn segment() -> Vec<u8> {
         let disk = SimDisk::new(1);
         let store = open(Arc::new(disk.clone())).expect("an empty disk");
-        let name = |text| Name::new("name", text).expect("a good name");
+        let name = |text| Name::new("name", text).expect("a valid name");
         let job = NewJob::from(Spec::new(name("q"), name("k"), Payload::json("{}")));
         let _pushed = run(&store, store.push(vec![job].into())).expect("pushed");
         store.close().expect("closed");
@@ -160,7 +160,7 @@ mod tests {
             let bytes = correct_segment(&segment(), 1, commits);
             let file = disk.open("log-00000001", OpenMode::Create).expect("a file");
             file.write(0, &bytes).expect("written");
-            let store = open(disk).expect("correct files");
+            let store = open(disk).expect("valid files");
             let found =
                 run(&store, store.get(vec![JobSelector::Id(crore_core::JobId(1))])).expect("read");
             assert!(found[0].is_some(), "{commits:?}: the job is there");

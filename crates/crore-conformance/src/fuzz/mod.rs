@@ -69,14 +69,14 @@ fn put_file(disk: &dyn Disk, mode: u8, input: &mut &[u8]) -> Option<()> {
         (true, false) => format::correct_hint(bytes, number),
     };
     let name = if is_log { format!("log-{number:08}") } else { format!("hint-{number:08}") };
-    let file = disk.open(&name, OpenMode::Create).expect("a good name");
+    let file = disk.open(&name, OpenMode::Create).expect("a valid name");
     file.write(0, &bytes).expect("it is short");
     Some(())
 }
 
 /// Calls every method once; a damage error is acceptable.
 fn exercise(store: &Embedded) {
-    let name = |text| Name::new("name", text).expect("a good name");
+    let name = |text| Name::new("name", text).expect("a valid name");
     let mut ids = vec![JobId(1)];
     for state in State::ALL {
         let page = run(

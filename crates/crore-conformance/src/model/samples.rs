@@ -12,7 +12,7 @@ use crore_testkit::FakeClock;
 use super::op::NameIndex;
 
 pub(super) fn name(prefix: char, word: NameIndex) -> Name {
-    Name::new("name", &format!("{prefix}{word}")).expect("a letter and a number are a name")
+    Name::new("name", &format!("{prefix}{word}")).expect("a valid name")
 }
 
 pub(super) fn queue(word: NameIndex) -> Name {

@@ -29,7 +29,7 @@ fn an_image_is_what_is_read_and_makes_the_same_disk_again() {
     let image = disk.image();
     assert_eq!(image["f"], b"DURable");
     let again = SimDisk::from_image(image.clone(), 9);
-    assert_eq!(again.crash(3).image(), image, "all of an image is durable");
+    assert_eq!(again.crash(3).image(), image, "an image is durable");
 }
 
 #[test]

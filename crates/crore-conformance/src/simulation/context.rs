@@ -242,7 +242,7 @@ impl SimContext {
 
 /// A valid name.
 pub(super) fn name(text: &str) -> Name {
-    Name::new("name", text).expect("a good name")
+    Name::new("name", text).expect("a valid name")
 }
 
 /// A caller's connection to the store, while the store is open.

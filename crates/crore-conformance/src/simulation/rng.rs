@@ -80,7 +80,11 @@ mod tests {
         };
         assert_eq!(rolls(7), rolls(7));
         assert_ne!(rolls(7), rolls(8));
-        assert_eq!(SimRng::new(0).next_u64(), 0xe220_a839_7b1d_cdaf, "splitmix64, for ever");
+        assert_eq!(
+            SimRng::new(0).next_u64(),
+            0xe220_a839_7b1d_cdaf,
+            "the generator must never change"
+        );
     }
 
     #[test]

@@ -13,7 +13,7 @@ pub(super) const DAY: Span = Span::from_secs(24 * 60 * 60);
 pub(super) const MILLI: Span = Span::from_millis(1);
 
 pub(super) fn name(text: &str) -> Name {
-    Name::new("name", text).expect("a good name")
+    Name::new("name", text).expect("a valid name")
 }
 
 /// A plain job, due now.

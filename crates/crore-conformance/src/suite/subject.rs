@@ -71,7 +71,7 @@ impl<S: Jobs + Registry + ?Sized> Subject<S> {
     /// The result of pushing one job.
     pub(super) async fn try_push(&self, job: NewJob) -> Pushed {
         let pushes = self.batch(job).await;
-        assert_eq!(pushes.jobs.len(), 1, "one answer for one job");
+        assert_eq!(pushes.jobs.len(), 1, "one result for one job");
         pushes.jobs[0]
     }
 
@@ -124,7 +124,7 @@ impl<S: Jobs + Registry + ?Sized> Subject<S> {
 
     pub(super) async fn find(&self, id: JobId) -> Option<Job> {
         let mut jobs = expect_ok(self.store.get(vec![id.into()])).await;
-        assert_eq!(jobs.len(), 1, "one answer for one id");
+        assert_eq!(jobs.len(), 1, "one result for one id");
         jobs.remove(0)
     }
 
@@ -141,14 +141,14 @@ impl<S: Jobs + Registry + ?Sized> Subject<S> {
     pub(super) async fn renew(&self, job: &Job, span: Option<Span>) -> Renewed {
         let lease = Renew { id: job.id, delivery: job.live.delivery, span };
         let answers = expect_ok(self.store.renew(vec![lease])).await;
-        assert_eq!(answers.len(), 1, "one answer for one lease");
+        assert_eq!(answers.len(), 1, "one result for one lease");
         answers[0]
     }
 
     pub(super) async fn write_all(&self, writes: Vec<StoreWrite>) -> Vec<Applied> {
         let n = writes.len();
         let answers = expect_ok(self.store.apply(writes)).await.into_inner();
-        assert_eq!(answers.len(), n, "one answer for each write");
+        assert_eq!(answers.len(), n, "one result for each write");
         answers
     }
 
@@ -208,24 +208,24 @@ impl<S: Jobs + Registry + ?Sized> Subject<S> {
 
     pub(super) async fn define(&self, define: Define) -> Defined {
         let mut answers = expect_ok(self.store.define(vec![define])).await.into_inner();
-        assert_eq!(answers.len(), 1, "one answer for one definition");
+        assert_eq!(answers.len(), 1, "one result for one definition");
         answers.remove(0)
     }
 
     pub(super) async fn define_limit(&self, limit: &str, text: &str) {
         let value = RegistryValue::Limit(Limit::parse(text).expect("a limit"));
         let defined = self.define(Define::set(name(limit), value)).await;
-        assert!(matches!(defined, Defined::Yes(_)), "nothing guards this limit");
+        assert!(matches!(defined, Defined::Yes(_)), "the definition is unguarded");
     }
 
     pub(super) async fn remove_limit(&self, limit: &str) {
         let defined = self.define(Define::remove(RegistryTable::Limits, name(limit))).await;
-        assert!(matches!(defined, Defined::Yes(_)), "nothing guards this limit");
+        assert!(matches!(defined, Defined::Yes(_)), "the definition is unguarded");
     }
 
     pub(super) async fn set_queue(&self, queue: &str, settings: QueueSettings) {
         let defined = self.define(Define::set(name(queue), RegistryValue::Queue(settings))).await;
-        assert!(matches!(defined, Defined::Yes(_)), "nothing guards these settings");
+        assert!(matches!(defined, Defined::Yes(_)), "the definition is unguarded");
     }
 }
 

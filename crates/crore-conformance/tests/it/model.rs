@@ -33,7 +33,7 @@ fn falsifying<L: Falsification>(lie: L) -> Subject<FalsifyingStore<L>> {
 
 /// The failure message of a check.
 fn failure(check: impl FnOnce()) -> String {
-    let panic = catch_unwind(AssertUnwindSafe(check)).expect_err("the lie is found out");
+    let panic = catch_unwind(AssertUnwindSafe(check)).expect_err("the bug is found");
     panic.downcast_ref::<String>().expect("the message is a text").clone()
 }
 
@@ -143,11 +143,11 @@ fn a_panic_is_a_failure_with_its_operations() {
     struct Panics;
     impl Falsification for Panics {
         fn renewed(&self, renewed: &mut Renewed) {
-            assert_ne!(*renewed, Renewed::Stale, "out of its wits");
+            assert_ne!(*renewed, Renewed::Stale, "planted panic");
         }
     }
     let message = failure(|| check_jobs(300, 40, falsifying_default::<Panics>));
-    assert_short(&message, 5, "out of its wits");
+    assert_short(&message, 5, "planted panic");
 }
 
 /// Each planted bug of the local stores is found when only one side has it.

@@ -5,7 +5,7 @@ use crate::id::{Delivery, JobId, Revision};
 use crate::job::Live;
 
 fn name(text: &str) -> Name {
-    Name::new("name", text).expect("a good name")
+    Name::new("name", text).expect("a valid name")
 }
 
 fn handler() -> Handler {

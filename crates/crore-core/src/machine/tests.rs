@@ -17,7 +17,7 @@ use crate::time::{Span, Time};
 use crate::unique::{Unique, UniqueHold};
 
 fn name(text: &str) -> Name {
-    Name::new("name", text).expect("a good name")
+    Name::new("name", text).expect("a valid name")
 }
 
 fn spec() -> Spec {
@@ -153,7 +153,7 @@ impl JobModel {
         assert!(self.group.ran <= self.group.size && self.group.succeeded <= 1, "{:?}", self.group);
         let Some(job) = &self.job else { return };
         self.reached.insert(job.live.state);
-        assert!(job.live.attempt <= 3, "attempts never pass the maximum: {:?}", job.live);
+        assert!(job.live.attempt <= 3, "attempts never exceed the maximum: {:?}", job.live);
         assert!(job.live.history.len() <= crate::job::MAX_HISTORY);
         assert_eq!(job.live.ended_at.is_some(), job.live.state.has_ended());
         assert!(!job.live.stop || running, "only a running job is asked to stop");

@@ -10,7 +10,7 @@ fn roster() -> Roster {
 }
 
 fn name(text: &str) -> Name {
-    Name::new("worker", text).expect("a good name")
+    Name::new("worker", text).expect("a valid name")
 }
 
 fn add_worker(roster: &mut Roster, id: &str, max_jobs: u32) -> Name {
@@ -20,7 +20,7 @@ fn add_worker(roster: &mut Roster, id: &str, max_jobs: u32) -> Name {
 }
 
 fn give_job(roster: &mut Roster, id: &Name, job: u64, now: Instant) -> oneshot::Receiver<()> {
-    roster.give(id, (JobId(job), Delivery(job)), now + SECOND * 30).expect("it is there")
+    roster.give(id, (JobId(job), Delivery(job)), now + SECOND * 30).expect("it exists")
 }
 
 fn first_pick(roster: &mut Roster, now: Instant) -> Option<(String, usize)> {
@@ -36,7 +36,7 @@ fn a_worker_is_given_at_most_max_jobs() {
     let _first = give_job(&mut roster, &a, 1, now);
     let mut second = give_job(&mut roster, &a, 2, now);
     assert_eq!(first_pick(&mut roster, now), None);
-    assert!(!roster.release(JobId(2), Delivery(1)), "another delivery frees nothing");
+    assert!(!roster.release(JobId(2), Delivery(1)), "another delivery releases nothing");
     assert_eq!(second.try_recv(), Err(TryRecvError::Empty));
     assert!(roster.release(JobId(2), Delivery(2)));
     assert_eq!(second.try_recv(), Ok(()), "the task that posted it is notified");
@@ -85,7 +85,7 @@ fn a_failing_worker_is_paused_exponentially_and_probed_with_one_job() {
         at = awake;
     }
     let _trial = give_job(&mut roster, &a, 1, at);
-    assert_eq!(first_pick(&mut roster, at), None, "one at a time until it answers");
+    assert_eq!(first_pick(&mut roster, at), None, "one at a time until it responds");
     roster.answered(&a);
     assert_eq!(first_pick(&mut roster, at), Some(("a".to_owned(), 4)));
 }

@@ -108,13 +108,13 @@ async fn jobs_from_before_a_restart_count_against_max_jobs() {
     let second = push(&engine, "a").await;
     let (handle, mut service) = dispatcher(&engine, "a");
     assert_eq!(service.run_once().await.expect("a round"), DispatchRound::NoneFree);
-    let job = engine.get(first).await.expect("read").expect("there");
+    let job = engine.get(first).await.expect("read").expect("it exists");
     let done = Outcome::Done { result: None };
     engine.finish(Finish::of(&job, done)).await.expect("finished");
     handle.reported(first, job.live.delivery);
     assert_eq!(service.run_once().await.expect("a round"), DispatchRound::Gave(1));
     peer.until_called(2).await;
-    let job = engine.get(second).await.expect("read").expect("there");
+    let job = engine.get(second).await.expect("read").expect("it exists");
     assert_eq!(job.live.state, State::Running);
 }
 
@@ -145,7 +145,7 @@ async fn a_worker_whose_name_resolves_to_a_denied_address_is_not_called_and_the_
     let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
     let running = tokio::spawn(DispatchService::new(&handle).run(async { drop(stopped.await) }));
     peer.until_called(1).await;
-    let job = engine.get(first).await.expect("read").expect("there");
+    let job = engine.get(first).await.expect("read").expect("it exists");
     engine.finish(Finish::of(&job, Outcome::Done { result: None })).await.expect("finished");
     let lines = eventually_async(Duration::from_secs(20), pause, || async {
         let lines = engine.jobs().notes(second).await.expect("read").lines;
@@ -157,7 +157,7 @@ async fn a_worker_whose_name_resolves_to_a_denied_address_is_not_called_and_the_
     engine.lifecycle().quiesce();
     stop.send(()).expect("it runs");
     running.await.expect("it ends");
-    let kept = engine.get(second).await.expect("read").expect("there");
+    let kept = engine.get(second).await.expect("read").expect("it exists");
     assert_eq!((kept.live.state, kept.live.attempt), (State::Ready, 0));
     assert_eq!(peer.calls(), 1);
 }

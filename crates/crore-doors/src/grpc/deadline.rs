@@ -74,8 +74,11 @@ mod tests {
     #[test]
     fn only_calls_without_a_client_stream_have_a_deadline() {
         let files = prost_types::FileDescriptorSet::decode(crore_wire::grpc::DESCRIPTORS);
-        for file in
-            files.expect("good descriptors").file.iter().filter(|file| file.package() == "crore.v1")
+        for file in files
+            .expect("valid descriptors")
+            .file
+            .iter()
+            .filter(|file| file.package() == "crore.v1")
         {
             for (service, call) in file
                 .service

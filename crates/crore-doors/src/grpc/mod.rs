@@ -209,7 +209,7 @@ mod tests {
     #[test]
     fn every_call_of_the_crore_services_is_in_the_table() {
         let pool = prost_types::FileDescriptorSet::decode(DESCRIPTORS);
-        let files = pool.expect("good descriptors").file;
+        let files = pool.expect("valid descriptors").file;
         let is_ours = |package: &str| ["crore.v1", "lakh", "jobworkerp.service"].contains(&package);
         let ours = files.iter().filter(|file| is_ours(file.package()));
         let services = ours.flat_map(|file| file.service.iter().map(|one| (file.package(), one)));

@@ -206,7 +206,7 @@ mod tests {
             assert_eq!(refused.field, "operation", "{text}");
             assert!(refused.message.contains(why), "{text}: {}", refused.message);
         }
-        let refused = settings(RunnerType::Builtin, "slack").expect_err("not theirs");
+        let refused = settings(RunnerType::Builtin, "slack").expect_err("refused");
         assert_eq!(refused.field, "type");
     }
 }

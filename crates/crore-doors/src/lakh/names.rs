@@ -47,7 +47,7 @@ mod tests {
     }
 
     fn parsed(value: &str) -> Vec<String> {
-        names(value.as_bytes()).expect("good names").0.into_iter().collect()
+        names(value.as_bytes()).expect("valid names").0.into_iter().collect()
     }
 
     #[test]
@@ -56,8 +56,8 @@ mod tests {
         assert_eq!(parsed("mail;sms; a b "), [" a b ", "mail", "sms"]);
         assert_eq!(parsed(""), [""]);
         assert_eq!(parsed("mail;"), ["", "mail"]);
-        let queues = names(b"mail;;mail").expect("good names").queues();
-        assert_eq!(queues, [Name::new("queue", "mail").expect("a good name")]);
+        let queues = names(b"mail;;mail").expect("valid names").queues();
+        assert_eq!(queues, [Name::new("queue", "mail").expect("a valid name")]);
     }
 
     #[test]
@@ -70,6 +70,6 @@ mod tests {
         assert_eq!(strange.message(), "invalid ASCII in `job_names` field");
         let mut metadata = MetadataMap::new();
         metadata.insert(KEY, MetadataValue::from_static("mail"));
-        assert!(JobNames::of(&metadata).expect("good names").contains("mail"));
+        assert!(JobNames::of(&metadata).expect("valid names").contains("mail"));
     }
 }

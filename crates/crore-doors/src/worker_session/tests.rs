@@ -55,7 +55,7 @@ impl SessionScene {
     /// The next message of the server, if there is one; applied as a worker would.
     fn next_message(&mut self) -> Option<ServerMessage> {
         let said = poll_fn(|context| self.session.poll_message(context)).now_or_never()?;
-        let said = said.expect("it goes on").expect("no error");
+        let said = said.expect("the stream continues").expect("no error");
         self.own.retain(|own| !said.lost.contains(own));
         self.own.extend(said.jobs.iter().map(JobDelivery::held));
         Some(said)
@@ -64,7 +64,7 @@ impl SessionScene {
     /// The server was paused for longer than leases last.
     async fn pause_server(&self) {
         self.clock.advance(A_MINUTE);
-        self.engine.upkeep().run_once().await.expect("taken back");
+        self.engine.upkeep().run_once().await.expect("upkeep runs");
         tokio::time::advance(Duration::from_secs(60)).await;
     }
 
@@ -90,9 +90,10 @@ async fn a_job_that_is_lost_before_it_is_sent_takes_no_slot_of_its_worker() {
     let mut scene = SessionScene::new(2).await;
     scene.push(10).await;
     scene.until_quiet(|_, _| {}).await;
-    assert_eq!(scene.own.len(), 1, "A is with the worker");
+    assert_eq!(scene.own.len(), 1, "the worker holds A");
     let b = scene.push(10).await;
-    while scene.engine.get(b).await.expect("seen").expect("there").live.state != State::Running {
+    while scene.engine.get(b).await.expect("seen").expect("it exists").live.state != State::Running
+    {
         tokio::task::yield_now().await;
     }
     scene.pause_server().await;

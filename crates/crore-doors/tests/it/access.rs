@@ -24,7 +24,7 @@ use crate::server::{BodyEncoding, Server};
 pub(crate) async fn token(engine: &Engine, name: &str, scopes: &[Scope]) -> TokenSecret {
     let new =
         NewToken { name: name.to_owned(), preset: None, scopes: scopes.to_vec(), expires_in: None };
-    access::create(engine, &new).await.expect("made").1
+    access::create(engine, &new).await.expect("created").1
 }
 
 /// An authorization header with a token.
@@ -290,10 +290,11 @@ async fn all_invalid_tokens_get_the_same_response() {
         scopes: Vec::new(),
         expires_in: Some(Period(Span::from_secs(seconds))),
     };
-    let (_, valid) = access::create(&server.engine, &new("valid", 1000)).await.expect("made");
-    let (_, expired) = access::create(&server.engine, &new("expired", 10)).await.expect("made");
-    let (_, removed) = access::create(&server.engine, &new("removed", 1000)).await.expect("made");
-    access::remove(&server.engine, "removed").await.expect("removed").expect("it was there");
+    let (_, valid) = access::create(&server.engine, &new("valid", 1000)).await.expect("created");
+    let (_, expired) = access::create(&server.engine, &new("expired", 10)).await.expect("created");
+    let (_, removed) =
+        access::create(&server.engine, &new("removed", 1000)).await.expect("created");
+    access::remove(&server.engine, "removed").await.expect("removed").expect("it existed");
     clock.advance(Span::from_secs(10));
     let valid = valid.reveal();
     let (public, _) = valid.rsplit_once('_').expect("two parts");
@@ -325,7 +326,7 @@ async fn all_invalid_tokens_get_the_same_response() {
             told.insert(heard.body);
         }
     }
-    assert_eq!(told.len(), 1, "the same words for all of them: {told:?}");
+    assert_eq!(told.len(), 1, "all have the same message: {told:?}");
     let schemes = [format!("Basic {valid}"), valid.to_owned(), format!("bearer  {valid}")];
     for (n, (scheme, status)) in (50..).zip(schemes.iter().zip([401, 401, 200])) {
         let line = format!("authorization: {scheme}");
@@ -352,7 +353,7 @@ async fn a_token_in_an_address_is_refused() {
                 send(server.address, 1, &request("GET", &path, server.address, &lines)).await;
             assert_eq!((heard.status, heard.code().as_str()), (400, "malformed"), "{path}");
             assert!(heard.problem("detail").contains("Authorization"), "{heard:?}");
-            assert!(!heard.body.contains(text), "it is not said again");
+            assert!(!heard.body.contains(text), "it is not repeated");
         }
     }
 }
@@ -392,7 +393,7 @@ async fn a_client_behind_a_proxy_is_not_local() {
     options.api.access.insecure = true;
     let open = Server::start_with(options, listen::Options::default()).await;
     let far = request("GET", "/v1/info", open.address, &["x-forwarded-for: 10.0.0.1"]);
-    assert_eq!(send(open.address, 1, &far).await.status, 200, "the operator said so");
+    assert_eq!(send(open.address, 1, &far).await.status, 200, "the operator configured it");
     token(&open.engine, "ada", Scope::ALL).await;
     until_token_required(&open).await;
     assert_eq!(send(open.address, 1, &far).await.status, 401, "and it ends with the first token");
@@ -405,7 +406,7 @@ async fn a_token_that_another_engine_removes_is_refused_within_moments() {
     let secret = token(&server.engine, "ada", Scope::ALL).await;
     let ask = request("GET", "/v1/info", server.address, &[&bearer(&secret)]);
     assert_eq!(send(server.address, 1, &ask).await.status, 200);
-    access::remove(&server.engine, "ada").await.expect("removed").expect("it was there");
+    access::remove(&server.engine, "ada").await.expect("removed").expect("it existed");
     eventually_async(Duration::from_secs(3), pause, async || {
         send(server.address, 1, &ask).await.status != 200
     })

@@ -136,7 +136,7 @@ async fn bad_reports_of_lightjq_workers_change_nothing() {
         }
     }
     assert_eq!(place.status(&id).await["status"], "queued");
-    assert_eq!(place.delete("/worker").await.status, 400, "nobody says who leaves");
+    assert_eq!(place.delete("/worker").await.status, 400, "the leaving worker is not named");
 }
 
 #[tokio::test]

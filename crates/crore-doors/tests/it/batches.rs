@@ -163,8 +163,8 @@ async fn a_key_holds_across_a_restart() {
         assert_eq!(pushed.status, StatusCode::CREATED);
         assert!(round == 0 || pushed.body == first);
         first = pushed.body;
-        server.stop().await.expect("no panic").expect("a good end");
-        server.engine.stop().expect("a good end");
+        server.stop().await.expect("no panic").expect("a success");
+        server.engine.stop().expect("a success");
     }
 }
 
@@ -205,8 +205,8 @@ async fn under_a_key_that_was_used_before_a_restart_another_batch_stores_nothing
             json!([{"queue": "once", "kind": "once", "state": "ready", "n": 3}]),
             "{others:?}"
         );
-        server.stop().await.expect("no panic").expect("a good end");
-        server.engine.stop().expect("a good end");
+        server.stop().await.expect("no panic").expect("a success");
+        server.engine.stop().expect("a success");
     }
 }
 

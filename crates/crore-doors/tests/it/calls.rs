@@ -314,7 +314,7 @@ async fn schedules_are_set_shown_paused_and_removed() {
         let job = shown.body["job"].clone();
         let again = json!({"timing": shown.body["timing"], "job": job});
         let again = server.call(speaks, Method::PUT, at, Some(&again)).await;
-        assert_eq!(again.body["job"], job, "what is shown can be set");
+        assert_eq!(again.body["job"], job, "the shown definition can be set again");
         let paused = server.call(speaks, Method::POST, &format!("{at}/pause"), None).await.body;
         assert_eq!((&paused["paused"], paused.get("next_at")), (&json!(true), None));
         let resumed = server.call(speaks, Method::POST, &format!("{at}/resume"), None).await.body;

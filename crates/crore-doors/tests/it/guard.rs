@@ -183,9 +183,13 @@ async fn requests_of_other_sites_are_refused() {
         let refused = (heard.status, heard.code()) == (403, "cross-site".to_owned());
         assert_eq!(!refused, *passes, "{method} {path} {said:?} {heard:?}");
         assert!(*passes || heard.status == 403);
-        assert_eq!(heard.header("access-control-allow-origin"), None, "no page may read it");
+        assert_eq!(
+            heard.header("access-control-allow-origin"),
+            None,
+            "no page of another origin may read it"
+        );
     }
     let jobs = server.engine.jobs().counts(None).await.expect("read");
     let pushed: u64 = jobs.iter().map(|count| count.n).sum();
-    assert_eq!(pushed, 3, "only those that passed");
+    assert_eq!(pushed, 3, "only those that passed the check");
 }

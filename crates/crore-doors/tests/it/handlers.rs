@@ -19,7 +19,7 @@ use crate::grpc::connect;
 use crate::server::{BodyEncoding, Server};
 
 fn name(text: &str) -> Name {
-    Name::new("name", text).expect("a good name")
+    Name::new("name", text).expect("a valid name")
 }
 
 #[tokio::test]
@@ -58,7 +58,7 @@ async fn an_unreadable_handler_is_listed_and_can_be_replaced() {
         assert_eq!(refused.problem(), (409, "refused", None), "{refused:?}");
     }
     let mut admin = AdminClient::new(connect(&server).await);
-    let all = admin.list_handlers(v1::Nothing {}).await.expect("asked").into_inner();
+    let all = admin.list_handlers(v1::Nothing {}).await.expect("a response").into_inner();
     assert_eq!((all.handlers.len(), all.unreadable), (0, vec!["a".to_owned(), "b".to_owned()]));
     let set = json!({"runner": "command", "settings": {"program": "ls"}});
     let shown = server.call(BodyEncoding::Json, Method::PUT, "/v1/handlers/a", Some(&set)).await;
@@ -85,7 +85,7 @@ async fn reserved_labels_are_refused() {
     let labels = [("crore.handler".to_owned(), "1".to_owned())].into();
     let job = v1::NewJob { kind: "k".to_owned(), labels, ..v1::NewJob::default() };
     let push = v1::PushRequest { jobs: vec![job], ..v1::PushRequest::default() };
-    let pushed = jobs.push(push).await.expect("asked").into_inner().jobs.remove(0);
+    let pushed = jobs.push(push).await.expect("a response").into_inner().jobs.remove(0);
     let problem = pushed.problem.expect("it is refused");
     assert_eq!((problem.code.as_str(), problem.field.as_str()), ("label-range", "jobs[0].labels"));
     let counts = server.engine.jobs().counts(None).await.expect("counted");

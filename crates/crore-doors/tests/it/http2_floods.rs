@@ -53,7 +53,7 @@ async fn flood(stream: TcpStream, first: &[u8], mut next: impl FnMut() -> Vec<u8
         heard
     });
     let written = timeout(SOON, async { while to.write_all(&next()).await.is_ok() {} }).await;
-    written.expect("it is shut out in time");
+    written.expect("disconnected in time");
     timeout(SOON, heard).await.expect("closed in time").expect("no panic")
 }
 

@@ -44,7 +44,7 @@ async fn both_paths_accept_either_key_and_return_their_own() {
                 (job.spec.kind.as_str(), job.spec.payload.encoding),
                 ("sample", Encoding::Json)
             );
-            assert_eq!(&*job.spec.payload.bytes, br#"{"ms": 5.50}"#, "as it came");
+            assert_eq!(&*job.spec.payload.bytes, br#"{"ms": 5.50}"#, "unchanged");
         }
     }
 }
@@ -133,11 +133,11 @@ async fn an_abandoned_job_is_redelivered_any_number_of_times() {
         assert_eq!(taken, [b"0", b"1", b"2"], "round {round}: all of them, in order");
         clock.advance(Span::from_millis(14_999));
         place.engine.upkeep().run_once().await.expect("upkeep");
-        assert_eq!(fetch(&place.engine, "sample").await, None, "not before its time");
+        assert_eq!(fetch(&place.engine, "sample").await, None, "not before it is due");
         clock.advance(Span::from_millis(1));
         place.engine.upkeep().run_once().await.expect("upkeep");
     }
-    let job = fetch(&place.engine, "sample").await.expect("it is still there");
+    let job = fetch(&place.engine, "sample").await.expect("it still exists");
     assert_eq!((job.live.crashes, job.live.attempt), (30, 1));
     let done = Finish::of(&job, Outcome::Done { result: None });
     place.engine.finish(done).await.expect("an answer");
@@ -173,7 +173,7 @@ async fn a_failed_job_is_retried_and_not_lost() {
     let place = LocalServer::on(engine, |_| {}).await;
     assert_eq!(post(&place, "/jobs", r#"{"type":"sample"}"#).await.status, 201);
     for _ in 0..30 {
-        let job = fetch(&place.engine, "sample").await.expect("it is there again");
+        let job = fetch(&place.engine, "sample").await.expect("it exists again");
         let failed =
             Outcome::Failed { error: "no".into(), detail: None, again: RetryDirective::ByPolicy };
         place.engine.finish(Finish::of(&job, failed)).await.expect("an answer");

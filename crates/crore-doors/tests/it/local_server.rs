@@ -79,7 +79,7 @@ impl LocalServer {
         self.doors.close();
         (&mut self.serving).await.expect("it serves without a panic");
         (&mut self.pushing).await.expect("it pushes without a panic");
-        self.engine.stop().expect("what was answered is kept");
+        self.engine.stop().expect("acknowledged writes are kept");
     }
 
     pub(crate) const fn address(&self) -> SocketAddr {
@@ -139,7 +139,7 @@ impl LocalServer {
         request.headers_mut().insert("host", host);
         let response = sender.send_request(request).await.expect("an answer");
         let (head, body) = response.into_parts();
-        let bytes = body.collect().await.expect("a whole answer").to_bytes();
+        let bytes = body.collect().await.expect("a complete response").to_bytes();
         connection.abort();
         LocalResponse { status: head.status.as_u16(), headers: head.headers, bytes }
     }

@@ -56,7 +56,7 @@ async fn the_description_is_complete() {
     let mut found = BTreeSet::new();
     references(&api, &mut found);
     for reference in found {
-        let pointer = reference.strip_prefix('#').expect("a place in the document");
+        let pointer = reference.strip_prefix('#').expect("a path in the document");
         assert!(api.pointer(pointer).is_some(), "{reference}");
     }
 }
@@ -92,7 +92,10 @@ async fn the_try_it_page_loads_nothing_from_elsewhere() {
     for part in ["/docs/page.js", "/docs/page.css"] {
         assert!(page.contains(part));
         let (_, text) = server.page(part).await;
-        assert!(!text.contains("http://") && !text.contains("https://"), "it asks nobody else");
+        assert!(
+            !text.contains("http://") && !text.contains("https://"),
+            "it loads nothing from elsewhere"
+        );
     }
     assert!(page.contains("/openapi.json") && !page.contains("http"));
 }

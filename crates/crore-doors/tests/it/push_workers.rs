@@ -348,8 +348,8 @@ async fn a_report_counts_once_and_only_from_the_holder_of_the_job() {
     let mut mine = report(3);
     mine["delivery"] = json!(delivery);
     assert_eq!(place.done(&worker, mine).await, 204);
-    assert_eq!(place.done(&worker, report(4)).await, 204, "it did not hear the answer");
-    assert_eq!(place.status(&id).await["result"], 3, "the first counts");
+    assert_eq!(place.done(&worker, report(4)).await, 204, "it did not receive the response");
+    assert_eq!(place.status(&id).await["result"], 3, "the first report counts");
     for (report, status) in [
         (json!({"type": "success"}), 400),
         (json!({"job_id": id}), 400),
@@ -402,7 +402,7 @@ async fn redirects_are_not_followed_and_cost_no_attempt() {
         assert_eq!(place.until(&id, "done").await["retry_count"], 0);
         place.ask(Method::DELETE, "/worker", &[("worker-id", &honest)], None).await;
     }
-    assert!(trap.accept().is_err(), "nobody came");
+    assert!(trap.accept().is_err(), "no client connected");
 }
 
 #[tokio::test]

@@ -157,7 +157,7 @@ impl Server {
         }
         let response = self.client.request(request).await.expect("an answer");
         let (parts, body) = response.into_parts();
-        let bytes = body.collect().await.expect("a whole answer").to_bytes();
+        let bytes = body.collect().await.expect("a complete response").to_bytes();
         ServerResponse { status: parts.status, headers: parts.headers, body: speaks.decode(&bytes) }
     }
 
@@ -166,7 +166,7 @@ impl Server {
         let uri = format!("http://{}{path}", self.address).parse().expect("an address");
         let (parts, body) = self.client.get(uri).await.expect("an answer").into_parts();
         assert_eq!(parts.status, StatusCode::OK);
-        let bytes = body.collect().await.expect("a whole answer").to_bytes();
+        let bytes = body.collect().await.expect("a complete response").to_bytes();
         (parts.headers, String::from_utf8(bytes.to_vec()).expect("UTF-8"))
     }
 

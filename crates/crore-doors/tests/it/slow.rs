@@ -40,7 +40,7 @@ async fn until_closed(stream: &mut TcpStream) -> String {
 
 async fn send(server: &Server, bytes: &[u8]) -> TcpStream {
     let mut stream = server.connect().await;
-    stream.write_all(bytes).await.expect("it takes it");
+    stream.write_all(bytes).await.expect("written");
     stream
 }
 
@@ -215,7 +215,7 @@ async fn pipelining_and_expect_continue_work() {
     let mut start = [0; 25];
     stream.read_exact(&mut start).await.expect("an answer");
     assert_eq!(&start, b"HTTP/1.1 100 Continue\r\n\r\n");
-    stream.write_all(br#"{"kind":"k"}"#).await.expect("it takes it");
+    stream.write_all(br#"{"kind":"k"}"#).await.expect("written");
     assert!(until_closed(&mut stream).await.starts_with("HTTP/1.1 201"));
 }
 
@@ -245,12 +245,12 @@ async fn shutdown_waits_for_requests_in_flight_up_to_the_drain_time() {
     server.engine.push("q", "x").await.expect("it is stored");
     let mut answer = until_closed(&mut waits).await;
     assert!(answer.starts_with("HTTP/1.1 200") && answer.contains("\"jobs\":[{"), "{answer}");
-    timeout(SOON, stopping).await.expect("in time").expect("no panic").expect("a good end");
+    timeout(SOON, stopping).await.expect("in time").expect("no panic").expect("a success");
 
     let mut server = with_short_timeout(|_, listening| listening.drain_time = short()).await;
     let mut waits = send(&server, &fetch("60s")).await;
     eventually(async || server.engine.deliveries().waiting() == 1).await;
-    timeout(SOON, server.stop()).await.expect("in time").expect("no panic").expect("a good end");
+    timeout(SOON, server.stop()).await.expect("in time").expect("no panic").expect("a success");
     answer = until_closed(&mut waits).await;
     assert_eq!(answer, "");
     eventually(async || server.engine.deliveries().waiting() == 0).await;

@@ -38,7 +38,7 @@ impl LongPollConnection {
     }
 
     async fn say(&mut self, text: &str) {
-        self.stream.write_all(text.as_bytes()).await.expect("it takes it");
+        self.stream.write_all(text.as_bytes()).await.expect("written");
     }
 
     /// Sends a fetch, and returns when the server has been waiting for longer than the slow limit.
@@ -194,14 +194,14 @@ async fn a_stop_waits_a_limited_time_for_a_slow_response() {
     let (head, body) = line.answer().await;
     assert!(head.contains("connection: close") && body.contains("\"jobs\":[{"), "{head} {body}");
     assert!(line.is_closed().await);
-    stopping.await.expect("no panic").expect("a good end");
+    stopping.await.expect("no panic").expect("a success");
 
     let drain_time = Span::from_millis(100);
     let listening = listen::Options { drain_time, ..listen::Options::default() };
     let mut server = Server::start_with(Options::default(), listening).await;
     let mut line = LongPollConnection::open(&server).await;
     line.poll(&server, &fetch(POST, "q")).await;
-    server.stop().await.expect("no panic").expect("a good end");
+    server.stop().await.expect("no panic").expect("a success");
     assert!(line.is_closed().await);
     eventually(async || server.engine.deliveries().waiting() == 0).await;
 }

@@ -105,7 +105,7 @@ pub(crate) fn options(pair: &Pair) -> tls::Options {
 }
 
 pub(crate) async fn serve(options: &tls::Options) -> (Server, Tls) {
-    let tls = Tls::load(options).expect("good files").expect("TLS");
+    let tls = Tls::load(options).expect("valid files").expect("TLS");
     let doors = Doors::new(Engine::memory(), Options::default());
     (Server::open(doors, listen::Options::default(), Some(tls.clone())).await, tls)
 }
@@ -270,7 +270,7 @@ async fn a_client_is_authenticated_only_by_a_valid_certificate() {
     let mut tls = options(&authority.server());
     tls.client_ca = Some(authority.file("ca.pem", &authority.pem()));
     tls.client_revoked = Some(authority.file("lists.pem", &list));
-    let loaded = Tls::load(&tls).expect("good files").expect("TLS");
+    let loaded = Tls::load(&tls).expect("valid files").expect("TLS");
     assert_eq!(loaded.protection(), Protection::ClientCertificates);
     let mut doors = Options::default();
     doors.api.access.certificate_scopes = [Scope::Read, Scope::Admin].into_iter().collect();
@@ -325,22 +325,22 @@ async fn new_connections_use_reloaded_certificates_unless_they_are_invalid() {
     let first = authority.server();
     let (server, tls) = serve(&options(&first)).await;
     let before = call_from_python(&server, &authority, json!({})).await;
-    assert!(!tls.reload().expect("good files"), "nothing changed");
+    assert!(!tls.reload().expect("valid files"), "nothing changed");
 
     std::fs::write(&first.certificate, "not a certificate").expect("written");
-    let error = tls.reload().expect_err("of no use").to_string();
+    let error = tls.reload().expect_err("unusable").to_string();
     assert!(error.contains("tls.certificate") && error.contains("server.pem"), "{error}");
     assert_eq!(call_from_python(&server, &authority, json!({})).await["serial"], before["serial"]);
 
     authority.server();
-    assert!(tls.reload().expect("good files"));
+    assert!(tls.reload().expect("valid files"));
     let after = call_from_python(&server, &authority, json!({})).await;
     assert_eq!(after["status"], 200);
     assert_ne!(after["serial"], before["serial"]);
     // A certificate whose key has not been replaced yet.
     let other = authority.sign("other", &["localhost"], CertificateUse::Server, |_| {});
     std::fs::copy(&other.certificate, &first.certificate).expect("copied");
-    let error = tls.reload().expect_err("the key is another's").to_string();
+    let error = tls.reload().expect_err("the key is used").to_string();
     assert!(error.contains("tls.key"), "{error}");
     std::fs::copy(&other.key, &first.key).expect("copied");
     assert!(tls.reload().expect("both are there"));
@@ -354,7 +354,7 @@ fn conflicting_settings_are_reported_with_their_names() {
     let ca = Some(authority.file("ca.pem", &authority.pem()));
     let none = tls::Options::default();
     let good = options(&server);
-    assert!(Tls::load(&none).expect("nothing is asked for").is_none());
+    assert!(Tls::load(&none).expect("nothing was requested").is_none());
     let rows = [
         (tls::Options { key: None, ..good.clone() }, "`tls.certificate` requires `tls.key`"),
         (tls::Options { certificate: None, ..good.clone() }, "`tls.key` requires"),

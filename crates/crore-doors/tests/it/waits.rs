@@ -51,7 +51,7 @@ async fn a_client_that_disconnects_takes_no_job() {
     let server = Server::start().await;
     let mut stream = server.connect().await;
     let body = r#"{"queues":["left"],"worker":"gone","wait":"60s"}"#;
-    stream.write_all(request("POST", "/v1/fetch", body).as_bytes()).await.expect("it takes it");
+    stream.write_all(request("POST", "/v1/fetch", body).as_bytes()).await.expect("written");
     until_waiting(&server, 1).await;
     drop(stream);
     until_waiting(&server, 0).await;
@@ -129,7 +129,7 @@ struct EventStream(BufReader<TcpStream>);
 impl EventStream {
     async fn open(server: &Server, request: &str) -> Self {
         let mut stream = server.connect().await;
-        stream.write_all(request.as_bytes()).await.expect("it takes it");
+        stream.write_all(request.as_bytes()).await.expect("written");
         let mut events = Self(BufReader::new(stream));
         let mut line = String::new();
         while line != "\r\n" {
@@ -214,7 +214,7 @@ async fn listeners_are_limited_and_a_closed_one_frees_its_place() {
     eventually(async || {
         server.post(BodyEncoding::Json, "/v1/jobs", &json!({"kind": "x"})).await;
         let mut stream = server.connect().await;
-        stream.write_all(listening("/v1/events").as_bytes()).await.expect("it takes it");
+        stream.write_all(listening("/v1/events").as_bytes()).await.expect("written");
         let mut head = [0; 12];
         stream.read_exact(&mut head).await.expect("a head");
         &head == b"HTTP/1.1 200"
@@ -278,7 +278,7 @@ async fn a_draining_server_ends_waits_and_accepts_reports() {
     let idle = server.connect().await;
     let stopping = server.stop();
     let ended = tokio::time::timeout(Duration::from_secs(5), stopping).await;
-    ended.expect("in time").expect("no panic").expect("a good end");
+    ended.expect("in time").expect("no panic").expect("a success");
     drop(idle);
     assert!(TcpStream::connect(server.address).await.is_err());
 }

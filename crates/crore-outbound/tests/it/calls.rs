@@ -199,7 +199,7 @@ async fn dns_rebinding_has_no_effect() {
     let outbound = Outbound::with_resolver(open_options(&["127.0.0.1/32"]), names.clone());
     let url = format!("http://rebinding.example:{}", peer.port());
     assert_eq!(post(&outbound, &url).await, Ok(StatusCode::ACCEPTED));
-    assert_eq!(names.asked.load(Ordering::SeqCst), 1, "what was checked is what is called");
+    assert_eq!(names.asked.load(Ordering::SeqCst), 1, "the checked address is called");
     assert!(is_denied(&post(&outbound, &url).await));
     assert!(trap.saw_nothing());
 }
@@ -246,7 +246,7 @@ async fn responses_are_bounded_and_not_decompressed() {
         b"HTTP/1.1 200 OK\r\ncontent-encoding: gzip\r\ncontent-length: 2\r\n\r\n\x1f\x8b".to_vec();
     let peer = Peer::start(PeerReply::raw(gzip)).await;
     let answer = outbound.post(&target(&peer.url()), HeaderMap::new(), Bytes::new()).await;
-    assert_eq!(answer.expect("an answer").body(), &b"\x1f\x8b"[..], "as it came");
+    assert_eq!(answer.expect("an answer").body(), &b"\x1f\x8b"[..], "unchanged");
 }
 
 fn endless(start: &[u8]) -> Vec<u8> {

@@ -21,7 +21,7 @@ async fn get(client: &PooledClient, url: &str) -> Result<StatusCode, CallError> 
     let answer =
         answer.map_err(|error| CallError::find_in(&error).expect("our connector").clone())?;
     let status = answer.status();
-    answer.into_body().collect().await.expect("a whole answer");
+    answer.into_body().collect().await.expect("a complete response");
     Ok(status)
 }
 

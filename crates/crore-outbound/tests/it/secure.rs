@@ -43,7 +43,7 @@ impl Authority {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
         let port = listener.local_addr().expect("bound").port();
         tokio::spawn(async move {
-            let (stream, _) = listener.accept().await.expect("somebody");
+            let (stream, _) = listener.accept().await.expect("a connection");
             // A client that does not trust the certificate closes the connection here.
             let Ok(mut stream) = TlsAcceptor::from(Arc::new(config)).accept(stream).await else {
                 return;

@@ -41,7 +41,7 @@ fn missing_library_is_reported_in_a_reply() {
     let mut requests = child.stdin.take().expect("piped");
     requests.write_all(&HostRequest::Load { memory: 0 }.encode()).expect("it listens");
     let frame = read(&mut stream, 1 << 20).expect("a frame").expect("an answer");
-    let reply = HostReply::decode(frame).expect("it is understood");
+    let reply = HostReply::decode(frame).expect("it is decoded");
     let HostReply::Unusable(why) = reply else { panic!("{reply:?}") };
     assert!(why.starts_with("`/no/such/library.so` cannot be loaded: "), "{why}");
     assert!(child.wait().expect("it ends").success());

@@ -149,7 +149,7 @@ mod tests {
     use std::sync::Arc;
 
     fn name(text: &str) -> Name {
-        Name::new("name", text).expect("a good name")
+        Name::new("name", text).expect("a valid name")
     }
 
     #[test]

@@ -134,7 +134,7 @@ async fn engine_on<S: Jobs + Registry + 'static>(store: Arc<S>, clock: FakeClock
 }
 
 fn name(text: &str) -> Name {
-    Name::new("name", text).expect("a good name")
+    Name::new("name", text).expect("a valid name")
 }
 
 fn job() -> NewJob {
@@ -157,7 +157,7 @@ async fn from_push_to_end(engine: Engine) {
     let ids: Vec<_> = push(&engine, vec![job(), job()]).await.iter().map(PushResult::id).collect();
     let jobs = fetch(&engine, 5).await;
     assert_eq!(jobs.iter().map(|job| Some(job.id)).collect::<Vec<_>>(), ids, "in order");
-    assert!(fetch(&engine, 1).await.is_empty(), "an empty queue is an answer");
+    assert!(fetch(&engine, 1).await.is_empty(), "an empty queue is a valid response");
     let lease = Renew { id: jobs[0].id, delivery: jobs[0].live.delivery, span: None };
     let renewed = engine.renew(vec![lease]).await.expect("renewed");
     assert!(matches!(renewed[0], Renewed::Until { stop: false, .. }));
@@ -194,7 +194,7 @@ async fn keys_limits_and_dependencies(engine: Engine) {
     assert_eq!(running.len(), 1, "one at a time");
     engine.finish(Finish::of(&running[0], DONE)).await.expect("finished");
     engine.limits().remove(name("one")).await.expect("removed");
-    assert_eq!(fetch(&engine, 3).await.len(), 2, "the other, and the one that waited");
+    assert_eq!(fetch(&engine, 3).await.len(), 2, "the other job and the waiting one");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -39,7 +39,7 @@ pub(crate) async fn open_at(prefix: &str, shards: usize, clock: Option<&Arc<Fake
 }
 
 pub(crate) fn name(text: &str) -> Name {
-    Name::new("name", text).expect("a good name")
+    Name::new("name", text).expect("a valid name")
 }
 
 pub(crate) fn job(queue: &str) -> NewJob {

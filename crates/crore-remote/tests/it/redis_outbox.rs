@@ -55,7 +55,7 @@ async fn a_push_that_stopped_after_its_commit_is_completed_once() {
     let (doomed, other) = halted_and_working_store().await;
     assert_unavailable(&doomed.push(many("q").into()).await);
     let early = claim_all(&other, "q").await;
-    assert!(early.len() < 24, "some are on their way");
+    assert!(early.len() < 24, "some are in flight");
     deliver(&other).await;
     let late = claim_all(&other, "q").await;
     let all: BTreeSet<_> = early.union(&late).copied().collect();
@@ -123,7 +123,7 @@ async fn a_group_over_many_shards_counts_each_member_once_and_releases_its_follo
     let writes = running.iter().map(|job| done(job, Vec::new())).collect();
     assert_unavailable(&doomed.apply(writes).await);
     deliver(&other).await;
-    let group = other.group(pushed.groups[0]).await.expect("an answer").expect("there");
+    let group = other.group(pushed.groups[0]).await.expect("an answer").expect("it exists");
     assert_eq!((group.size, group.ran, group.succeeded), (24, 24, 24));
     assert_eq!(claim_all(&other, "then").await, [follow_up].into());
 }

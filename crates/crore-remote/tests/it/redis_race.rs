@@ -90,7 +90,7 @@ async fn no_limit_is_exceeded_and_no_permit_is_lost() {
     })
     .await;
     push(&store, vec![limited("q", "x"); 9]).await;
-    assert_eq!(claim(&store, "q", 9).await.len(), 3, "all permits came back");
+    assert_eq!(claim(&store, "q", 9).await.len(), 3, "all permits are returned");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]

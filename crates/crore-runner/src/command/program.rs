@@ -121,7 +121,7 @@ mod tests {
 
     #[test]
     fn a_program_not_on_the_path_is_reported() {
-        let failure = find("no-such-program", &Patterns::default()).expect_err("not there");
+        let failure = find("no-such-program", &Patterns::default()).expect_err("it does not exist");
         assert_eq!(failure.error, "program `no-such-program` is not on the `PATH` of the host");
     }
 }

@@ -147,7 +147,7 @@ mod tests {
     use crate::options::PositiveCount;
 
     fn refused(settings: &Value, options: &Options) -> (String, Code) {
-        let invalid = CommandSettings::read(settings, options).expect_err("it is wrong");
+        let invalid = CommandSettings::read(settings, options).expect_err("it is invalid");
         (invalid.field.clone(), invalid.code)
     }
 

@@ -159,7 +159,7 @@ mod tests {
             (json!({ "Env": ["=a"] }), "payload: `Env`: `=a` is not `NAME=value`"),
         ];
         for (payload, start) in cases {
-            let error = read(&payload).expect_err("it is wrong");
+            let error = read(&payload).expect_err("it is invalid");
             assert!(error.starts_with(start), "{error}");
         }
     }

@@ -184,7 +184,7 @@ mod tests {
             fs::write(dir.path().join(strange), "one").expect("written");
         }
         fs::write(dir.path().join("1".repeat(32)), "").expect("written");
-        fs::create_dir(dir.path().join("0".repeat(32))).expect("made");
+        fs::create_dir(dir.path().join("0".repeat(32))).expect("created");
         let owner = HostRegistration::new(dir.path(), "one").expect("a host");
         assert_eq!(names(&owner), <[&str; 0]>::default());
         let same = HostRegistration::new(dir.path(), "another").expect("a host");
@@ -212,10 +212,10 @@ mod tests {
         let dir = tempfile::tempdir().expect("a directory");
         for mode in [0o777, 0o770, 0o702] {
             fs::set_permissions(dir.path(), fs::Permissions::from_mode(mode)).expect("changed");
-            let refused = HostRegistration::new(dir.path(), "one").expect_err("others may write");
+            let refused = HostRegistration::new(dir.path(), "one").expect_err("writable by others");
             assert_eq!(refused.to_string(), "other users may write to it");
         }
         fs::set_permissions(dir.path(), fs::Permissions::from_mode(0o755)).expect("changed");
-        HostRegistration::new(dir.path(), "one").expect("others may read");
+        HostRegistration::new(dir.path(), "one").expect("readable by others");
     }
 }

@@ -106,7 +106,7 @@ mod tests {
     use super::*;
 
     fn resolved(registry: Value, image: Option<&str>) -> Result<RegistryLogin, Invalid> {
-        let mut read: RegistryLogin = serde_json::from_value(registry).expect("its shape is right");
+        let mut read: RegistryLogin = serde_json::from_value(registry).expect("the expected shape");
         read.resolve_address(image).map(|()| read)
     }
 
@@ -128,10 +128,10 @@ mod tests {
     #[tokio::test]
     async fn a_password_is_sent_to_its_registry_only() {
         let settings = json!({ "user": "me", "password": "env:PATH" });
-        let registry = resolved(settings, Some("a.example/x")).expect("right");
+        let registry = resolved(settings, Some("a.example/x")).expect("valid");
         let mut masks = Masks::default();
         let login = registry.login("a.example/y", &mut masks).await.expect("looked up");
-        let login = login.expect("it is that registry's");
+        let login = login.expect("a login for the registry");
         assert_eq!(login.username.as_deref(), Some("me"));
         assert_eq!(login.serveraddress.as_deref(), Some("a.example"));
         let password = login.password.expect("there is one");
@@ -141,7 +141,7 @@ mod tests {
             assert_eq!(login, None, "{other}");
         }
         let hub = resolved(json!({ "user": "me", "password": "env:PATH" }), Some("team/x"));
-        let login = hub.expect("right").login("y", &mut masks).await.expect("looked up");
+        let login = hub.expect("valid").login("y", &mut masks).await.expect("looked up");
         assert_eq!(login.expect("the same").serveraddress.as_deref(), Some(HUB_LOGIN));
     }
 
@@ -155,10 +155,10 @@ mod tests {
             (json!({ "user": "me", "password": "env:A" }), None, "settings.registry.address"),
         ];
         for (registry, image, field) in cases {
-            let invalid = resolved(registry, image).map(drop).expect_err("it is wrong");
+            let invalid = resolved(registry, image).map(drop).expect_err("it is invalid");
             assert_eq!(invalid.field, field, "{invalid}");
         }
-        let named = resolved(with("a.example", "env:A"), Some("b.example/x")).expect("right");
+        let named = resolved(with("a.example", "env:A"), Some("b.example/x")).expect("valid");
         assert_eq!(named.address.as_deref(), Some("a.example"));
     }
 

@@ -281,7 +281,7 @@ mod tests {
         ];
         for (settings, field, code) in cases {
             let read = ContainerSettings::read(&settings, &options()).map(drop);
-            let invalid = read.expect_err("it is wrong");
+            let invalid = read.expect_err("it is invalid");
             assert_eq!((&*invalid.field, invalid.code), (field, code), "{settings} {invalid}");
         }
     }
@@ -304,7 +304,7 @@ mod tests {
         let max_grace = Span::from_secs(2);
         let options = Options { max_output: Size(512 << 10), max_grace, ..Options::default() };
         let said = json!({ "image": "alpine" });
-        let read = ContainerSettings::read(&said, &options).expect("nothing was asked for");
+        let read = ContainerSettings::read(&said, &options).expect("nothing was requested");
         assert_eq!((read.max_output, read.grace), (Size(512 << 10), Period(max_grace)));
         let said = json!({ "image": "alpine", "max_output": "1MiB" });
         let told = ContainerSettings::read(&said, &options).expect_err("too much").to_string();
@@ -313,7 +313,7 @@ mod tests {
 
     #[test]
     fn operator_limits_are_the_default() {
-        let read = |settings| ContainerSettings::read(&settings, &options()).expect("right");
+        let read = |settings| ContainerSettings::read(&settings, &options()).expect("valid");
         let all = json!({ "image": "alpine:3", "memory": "8MiB", "cpus": 0.5, "pids": 7 });
         let expected =
             ContainerLimits { memory: Some(Size(8 << 20)), cpus: Some(0.5), pids: Some(7) };

@@ -137,7 +137,7 @@ mod tests {
 
     #[test]
     fn a_missing_folder_is_reported_with_its_key() {
-        let failure = libraries(Path::new("/no/such")).expect_err("it is not there");
+        let failure = libraries(Path::new("/no/such")).expect_err("it does not exist");
         assert!(failure.error.contains("`runners.plugins`, `/no/such`"), "{failure}");
     }
 
@@ -148,19 +148,19 @@ mod tests {
         let mode = |path: &Path, mode| {
             fs::set_permissions(path, fs::Permissions::from_mode(mode)).expect("changed");
         };
-        fs::create_dir(dir.join("below")).expect("made");
+        fs::create_dir(dir.join("below")).expect("created");
         for path in ["a.so", "text", "open.so", "below/b.so"] {
             fs::write(dir.join(path), "").expect("written");
         }
         fs::write(other.join("far.so"), "").expect("written");
-        fs::create_dir(dir.join("folder.so")).expect("made");
+        fs::create_dir(dir.join("folder.so")).expect("created");
         mode(&dir.join("open.so"), 0o666);
         symlink(other.join("far.so"), dir.join("out.so")).expect("linked");
         symlink(dir.join("a.so"), dir.join("in.so")).expect("linked");
         assert_eq!(names(dir), ["a", "in"]);
         for open in [0o777, 0o775] {
             mode(dir, open);
-            let refused = libraries(dir).expect_err("others may write");
+            let refused = libraries(dir).expect_err("writable by others");
             assert!(refused.error.contains("chmod go-w"), "{refused}");
         }
     }

@@ -70,6 +70,6 @@ mod tests {
         }
         let read =
             PluginSettings::read(&json!({ "plugin": "a", "grace": "1s", "max_output": "8B" }));
-        assert_eq!(read.expect("right").max_output, Size(8));
+        assert_eq!(read.expect("valid").max_output, Size(8));
     }
 }

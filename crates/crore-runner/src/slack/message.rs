@@ -148,12 +148,12 @@ mod tests {
     fn long_texts_are_truncated_outside_of_escapes() {
         let long = "x".repeat(40_000);
         let (_, title, text) =
-            message_texts(json!({ "output": format!("one\n{long}") })).expect("told");
+            message_texts(json!({ "output": format!("one\n{long}") })).expect("a message");
         assert_eq!((title.as_str(), text.len()), ("one", 38_000));
-        let (_, title, text) = message_texts(json!({ "output": long })).expect("told");
+        let (_, title, text) = message_texts(json!({ "output": long })).expect("a message");
         assert_eq!((title.len(), text.len()), (250, 38_000));
         let grown = format!("{}{}end", "x".repeat(230), "<".repeat(10));
-        let (_, title, text) = message_texts(json!({ "output": grown })).expect("told");
+        let (_, title, text) = message_texts(json!({ "output": grown })).expect("a message");
         assert!(!title.ends_with("end") && text.ends_with("end"), "{title} {text}");
         assert_eq!((escaped("a&b", 5).as_str(), escaped("a&b", 6).as_str()), ("a", "a&amp;"));
     }
@@ -162,7 +162,7 @@ mod tests {
     fn fields_show_times_worker_and_job() {
         let times =
             json!({ "output": "o", "scheduled_at": 0, "started_at": 1000, "ended_at": 2500 });
-        let message = ended(times).message("news").expect("told");
+        let message = ended(times).message("news").expect("a message");
         let expected = [
             ("Scheduled time", "1970-01-01T00:00:00.000Z"),
             ("Start time", "1970-01-01T00:00:01.000Z"),

@@ -59,7 +59,7 @@ impl LogRecorder {
 /// A command runner that allows a shell.
 pub(crate) async fn command(settings: &Value) -> Box<dyn Runner> {
     let options = Options { shell: true, ..Options::default() };
-    CommandFactory::new(options).make(settings).await.expect("settings that are right")
+    CommandFactory::new(options).make(settings).await.expect("valid settings")
 }
 
 /// Runs a command once.

@@ -54,7 +54,8 @@ pub(crate) async fn run_until(
     stop: &CancellationToken,
 ) -> Result<Output, RunFailure> {
     let runner = maker.make(settings).await?;
-    let context = RunContext::new(stop.clone(), |message| panic!("nothing is said: {message:?}"));
+    let context =
+        RunContext::new(stop.clone(), |message| panic!("unexpected message: {message:?}"));
     runner.run(task, &context).await
 }
 

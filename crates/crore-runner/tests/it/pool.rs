@@ -192,12 +192,12 @@ async fn idle_runners_are_dropped_and_no_timer_remains() {
     for _ in 0..3 {
         assert_eq!(run(&runners, pooled(1, 1), "").await.expect("it ran"), "0");
         sleep(4 * MINUTE).await;
-        assert_eq!(makes.counts(), (1, 1), "it was needed not long ago");
+        assert_eq!(makes.counts(), (1, 1), "it was used recently");
     }
     sleep(2 * MINUTE).await;
     assert_eq!(makes.counts(), (1, 0));
     let tasks = Handle::current().metrics();
-    assert_eq!(tasks.num_alive_tasks(), 0, "nothing is left to be looked at");
+    assert_eq!(tasks.num_alive_tasks(), 0, "nothing is left to read");
     // A pool with a long run is in use until the run ends, and then expires later.
     let (slow, gate) = (runners.clone(), makes.gate.clone());
     let slow = tokio::spawn(async move { run(&slow, pooled(1, 1), "wait").await });

@@ -24,7 +24,7 @@ impl RecordedRun {
         let (sink, notify) = (lines.clone(), new_line.clone());
         let context = RunContext::new(stop.clone(), move |message| {
             if let RunMessage::Line(line) = message {
-                sink.lock().expect("nobody panics here").push(line);
+                sink.lock().expect("no panic").push(line);
                 notify.notify_one();
             }
         });
@@ -32,7 +32,7 @@ impl RecordedRun {
     }
 
     pub(crate) fn lines(&self) -> Vec<String> {
-        self.lines.lock().expect("nobody panics here").clone()
+        self.lines.lock().expect("no panic").clone()
     }
 
     /// Waits for a line with this prefix and returns the rest.

@@ -64,7 +64,7 @@ async fn a_webhook_message_is_one_attachment() {
 async fn a_token_posts_to_its_channel() {
     let peer = Peer::start(PeerReply::body(200, r#"{"ok":true,"ts":"1"}"#)).await;
     let token = SecretFile::new("xoxb-hush\n");
-    post(&by_token(&peer, &token.reference), summary("done")).await.expect("it is told");
+    post(&by_token(&peer, &token.reference), summary("done")).await.expect("a response");
     let call = peer.call(0);
     assert_eq!(call.headers["authorization"], "Bearer xoxb-hush");
     let message: Value = serde_json::from_slice(&call.body).expect("JSON");
@@ -85,7 +85,7 @@ async fn unwanted_or_empty_summaries_are_not_posted() {
     }
     assert_eq!(peer.calls(), 0);
     let failure = post(&json!({ "webhook": peer.url() }), Payload::json(r#"{"job":"1"}"#)).await;
-    assert_eq!(failure.expect_err("it is about nothing").class, FailureClass::Other);
+    assert_eq!(failure.expect_err("an invalid payload").class, FailureClass::Other);
 }
 
 #[tokio::test]
@@ -195,5 +195,5 @@ fn invalid_settings_are_reported_with_their_field() {
         assert_eq!(slack.check(&settings).expect_err("wrong").field, field, "{settings}");
     }
     slack.check(&json!({ "webhook": "env:HOOK" })).expect("looked up when a job is run");
-    slack.check(&json!({ "token": "env:TOKEN", "channel": "#a" })).expect("by Slack's own API");
+    slack.check(&json!({ "token": "env:TOKEN", "channel": "#a" })).expect("through the Slack API");
 }

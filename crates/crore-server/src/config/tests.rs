@@ -24,14 +24,14 @@ fn the_defaults_are_a_valid_configuration() {
 #[test]
 fn push_workers_get_the_drain_timeout() {
     let mut raw = from_file("[listen]\ndrain-for = \"90s\"\n");
-    let doors = parse(&mut raw).expect("it is good").doors(Vec::new());
+    let doors = parse(&mut raw).expect("it is valid").doors(Vec::new());
     assert_eq!(doors.lightjq.workers.drain_time.to_string(), "90s");
 }
 
 #[test]
 fn certificate_scopes_are_parsed() {
     let mut raw = from_file("[access]\ncertificate-scopes = [\"push\", \"read\"]\n");
-    let doors = parse(&mut raw).expect("it is good").doors(Vec::new());
+    let doors = parse(&mut raw).expect("it is valid").doors(Vec::new());
     assert_eq!(
         doors.api.access.certificate_scopes,
         [crore_api::Scope::Push, crore_api::Scope::Read].into_iter().collect()
@@ -48,7 +48,7 @@ fn later_sources_win() {
     let variables = [("CRORE_LOG__FORMAT", "text"), ("CRORE_LOG__KEEP", "4")];
     raw.add_variables(variables.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())));
     raw.put("log.keep", SettingValue::One("5".to_owned()), ConfigSource::Flag("--set"));
-    let config = parse(&mut raw).expect("it is good");
+    let config = parse(&mut raw).expect("it is valid");
     assert_eq!((config.log.format, config.log.keep), (LogFormat::Text, 5));
     assert_eq!(raw.effective("log.level").1.to_string(), "crore.toml:2");
     assert_eq!(raw.effective("log.format").1.to_string(), "CRORE_LOG__FORMAT");

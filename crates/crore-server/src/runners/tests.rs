@@ -18,7 +18,7 @@ fn the_default_state_directory_is_in_the_data_directory() {
     let data = Path::new("data");
     let expected = Options { state: Some(data.join("hosts")), ..Options::default() };
     assert_eq!(options(&config, Some(data)), expected);
-    let plugin = plugins(&config, data).expect("we are somewhere");
+    let plugin = plugins(&config, data).expect("a working directory");
     assert_eq!((plugin.options, plugin.env.len()), (Options::default(), 0));
 }
 
@@ -41,7 +41,7 @@ fn configured_values_reach_the_runners() {
         ("plugin-start", "1m"),
         ("plugin-env", "A=b=c,PATH,CRORE_NO_SUCH,EMPTY="),
     ]);
-    let config = config.expect("all is good");
+    let config = config.expect("all valid");
     let expected = Options {
         max_output: Size(2 << 20),
         max_grace: Span::from_secs(3),
@@ -61,7 +61,7 @@ fn configured_values_reach_the_runners() {
         ..Options::default()
     };
     assert_eq!(options(&config, None), expected);
-    let plugin = plugins(&config, Path::new("/")).expect("we are somewhere");
+    let plugin = plugins(&config, Path::new("/")).expect("a working directory");
     assert_eq!(plugin.options, expected);
     let path = environment::read("PATH").expect("there is always a PATH");
     let env = [("A", "b=c"), ("EMPTY", ""), ("PATH", &path)];
@@ -108,7 +108,7 @@ fn a_server_without_runners_enforces_no_caps() {
         settings.insert(key.to_owned(), value.into());
         let runner = Name::new("runner", runner).expect("a name");
         let handler = crore_core::Handler::new(runner, settings);
-        front.check(&handler).expect("it is for others to say");
+        front.check(&handler).expect("decided elsewhere");
         let here = build(&config, config.outbound.clone(), None).expect("all runners");
         let here = Runners::clone(&here).allow("command").allow("docker");
         let told = here.check(&handler).expect_err("too much").to_string();

@@ -63,7 +63,7 @@ fn follow(stream: impl Read + Send + 'static) -> Arc<Mutex<String>> {
     let copy = Arc::clone(&text);
     thread::spawn(move || {
         for line in BufReader::new(stream).lines().map_while(Result::ok) {
-            let mut text = copy.lock().expect("sound");
+            let mut text = copy.lock().expect("no panic");
             text.push_str(&line);
             text.push('\n');
         }
@@ -102,11 +102,11 @@ impl Server {
         let said = follow(child.stdout.take().expect("piped"));
         let wrote = follow(child.stderr.take().expect("piped"));
         let address = eventually(LONG, || {
-            let text = said.lock().expect("sound").clone();
+            let text = said.lock().expect("no panic").clone();
             let line = text.lines().find(|line| line.contains("listens on http"));
             let address = line.and_then(|line| line.rsplit("://").next()?.parse().ok());
             let ended = child.try_wait().expect("a child").is_some();
-            assert!(!ended || address.is_some(), "{text}{}", wrote.lock().expect("sound"));
+            assert!(!ended || address.is_some(), "{text}{}", wrote.lock().expect("no panic"));
             address
         });
         Self { child, address, said, wrote }
@@ -114,12 +114,12 @@ impl Server {
 
     /// Its standard output.
     pub(crate) fn stdout(&self) -> String {
-        self.said.lock().expect("sound").clone()
+        self.said.lock().expect("no panic").clone()
     }
 
     /// Its log.
     pub(crate) fn log(&self) -> String {
-        self.wrote.lock().expect("sound").clone()
+        self.wrote.lock().expect("no panic").clone()
     }
 
     pub(crate) fn url(&self) -> String {

@@ -48,7 +48,7 @@ async fn a_job_runs_and_gives_its_result() {
         assert_eq!(ended.result.as_deref(), Some(format!("\"hello, {n}\"").as_bytes()));
     }
     stop.stop();
-    working.await.expect("no panic").expect("ended well");
+    working.await.expect("no panic").expect("it succeeded");
     server.stop();
 }
 
@@ -75,7 +75,7 @@ async fn workers_are_listed_while_connected() {
     assert_eq!((&stream["kinds"][0], &stream["running"]), (&"wait".into(), &0.into()));
     assert!(stream["incarnation"].as_str().is_some_and(|text| !text.is_empty()), "{stream}");
     stop.stop();
-    working.await.expect("no panic").expect("ended well");
+    working.await.expect("no panic").expect("it succeeded");
     crore_testkit::eventually(SOON, || (!ls().contains("wait")).then_some(()));
     server.stop();
 }
@@ -111,7 +111,7 @@ async fn a_panicking_handler_fails_its_job_and_the_worker_continues() {
     assert_eq!(job.attempt, 2);
     assert!(job.history.iter().any(|attempt| attempt.error.contains("panicked")));
     stop.stop();
-    working.await.expect("no panic").expect("ended well");
+    working.await.expect("no panic").expect("it succeeded");
     server.stop();
 }
 
@@ -149,10 +149,10 @@ async fn a_worker_keeps_its_job_while_the_server_is_killed_and_started_again() {
     let ended = ended(&client, id).await;
     assert_eq!(ended.result.as_deref(), Some(&b"kept"[..]));
     let job = client.get(id).await.expect("seen").expect("kept");
-    assert_eq!((job.attempt, job.crashes), (1, 0), "nothing was lost by it");
+    assert_eq!((job.attempt, job.crashes), (1, 0), "nothing was lost");
     assert_eq!(runs.load(Ordering::SeqCst), 1, "it ran once");
     stop.stop();
-    working.await.expect("no panic").expect("ended well");
+    working.await.expect("no panic").expect("it succeeded");
     server.stop();
 }
 
@@ -201,10 +201,10 @@ async fn a_running_job_is_asked_to_stop_and_is_cancelled() {
     let working = tokio::spawn(worker.run());
     let id = client.push(job_with_result("long")).await.expect("pushed");
     timeout(SOON, begun.notified()).await.expect("it runs");
-    client.cancel(id).await.expect("asked");
+    client.cancel(id).await.expect("a response");
     assert_eq!(ended(&client, id).await.state(), v1::State::Cancelled);
     stop.stop();
-    working.await.expect("no panic").expect("ended well");
+    working.await.expect("no panic").expect("it succeeded");
     server.stop();
 }
 
@@ -230,8 +230,8 @@ async fn a_stopping_worker_hands_back_jobs_that_take_too_long() {
     let id = client.push(Job::new("long")).await.expect("pushed");
     timeout(SOON, begun.notified()).await.expect("it runs");
     stop.stop();
-    timeout(SOON, working).await.expect("in time").expect("no panic").expect("ended well");
-    let job = client.get(id).await.expect("seen").expect("there");
+    timeout(SOON, working).await.expect("in time").expect("no panic").expect("it succeeded");
+    let job = client.get(id).await.expect("seen").expect("it exists");
     assert_eq!((job.state(), job.attempt, job.crashes), (v1::State::Ready, 0, 0));
     server.stop();
 }

@@ -34,7 +34,7 @@ fn a_job_is_pushed_shown_waited_for_and_deleted() {
     let job = parsed(&server.run(&["job", "get", &id, "--why", "-o", "json"]).success());
     let shown = server.run(&["job", "get", &id, "--why"]).success();
     let why = shown.lines().find_map(|line| line.strip_prefix("why ")).expect("a reason");
-    assert!(!why.contains('{'), "it is said to people: {why}");
+    assert!(!why.contains('{'), "the message is readable: {why}");
     assert_eq!((&job["state"], &job["payload"]), (&json!("ready"), &json!({ "to": "ada" })));
     assert_eq!(job["labels"], json!({ "a": "b" }));
     assert!(job["reasons"].is_array(), "{job}");

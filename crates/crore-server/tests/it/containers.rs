@@ -55,7 +55,7 @@ impl Host {
     /// Kills it, like `kill -9`.
     fn kill(mut self) {
         self.0.kill().expect("killed");
-        self.0.wait().expect("gone");
+        self.0.wait().expect("removed");
     }
 }
 
@@ -94,7 +94,7 @@ fn a_host_removes_leftovers_of_dead_hosts_only() {
     let stranger = stranger.expect("it runs");
 
     first.kill();
-    assert_eq!(one(&engine, "first"), of_first, "nobody was left to remove it");
+    assert_eq!(one(&engine, "first"), of_first, "no process was left to remove it");
     // Through another address of the same engine.
     let way = dir.path().join("way.sock");
     std::os::unix::fs::symlink(engine.process().dir().join("docker.sock"), &way).expect("linked");
@@ -116,7 +116,7 @@ fn a_host_removes_leftovers_of_dead_hosts_only() {
     gone(&engine, "within", &of_server);
     assert_eq!(one(&engine, "first"), of_again, "its host lives");
     let running = engine.command(&["inspect", "--format", "{{.State.Running}}", &stranger]);
-    assert_eq!(running.expect("it is there").trim(), "true", "it is none of crore's");
+    assert_eq!(running.expect("it exists").trim(), "true", "it does not belong to crore");
     again.kill();
     second.kill();
     server.stop_soon();

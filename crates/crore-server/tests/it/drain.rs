@@ -134,7 +134,7 @@ fn a_worker_missing_after_a_restart_costs_no_attempt() {
     assert_eq!(
         (&again["id"], &again["attempt"]),
         (&job["id"], &json!(1)),
-        "it is its last one still"
+        "it is still the last attempt"
     );
     // And the first worker is too late.
     let late = server.post("/v1/finish", &done(&job));
@@ -152,8 +152,8 @@ fn worker_at(answer: &'static str) -> (u16, mpsc::Receiver<String>, mpsc::Sender
     thread::spawn(move || {
         let (mut stream, _) = listener.accept().expect("a call");
         let mut call = [0; 4096];
-        let n = stream.read(&mut call).expect("a question");
-        tell.send(String::from_utf8_lossy(&call[..n]).into_owned()).expect("heard");
+        let n = stream.read(&mut call).expect("a request");
+        tell.send(String::from_utf8_lossy(&call[..n]).into_owned()).expect("received");
         let _ = may_go.recv();
         // The server may be gone by then.
         let _ = stream.write_all(answer.as_bytes());

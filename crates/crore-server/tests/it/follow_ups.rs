@@ -59,11 +59,11 @@ fn slack_is_notified_as_set_on_the_command_line() {
     let set = handler("report", "echo", &both);
     assert_eq!((set.code, &*set.err), (Some(0), ""), "{set:?}");
     server.run(&["job", "push", "report", r#"["all is well"]"#]).success();
-    let message = told.recv_timeout(LONG).expect("Slack is told");
+    let message = told.recv_timeout(LONG).expect("Slack is notified");
     assert!(message.contains("all is well") && message.contains("report"), "{message}");
     handler("report", "false", &[&both[..], &["--attempts", "1"]].concat()).success();
     server.run(&["job", "push", "report", "[]"]).success();
-    let message = told.recv_timeout(LONG).expect("Slack is told");
+    let message = told.recv_timeout(LONG).expect("Slack is notified");
     assert!(message.contains("exit code 1"), "{message}");
 
     // In the other order the handler is set, and the mistake is reported.

@@ -38,7 +38,7 @@ fn assert_client_report(seen: &Value, is_known: bool) {
     assert_eq!(seen["worked"]["verdicts"], json!([1, 1, 1]));
     let ended = &seen["ended"];
     assert_eq!((&ended["ended"], &ended["state"]), (&json!(true), &json!("STATE_DONE")), "{ended}");
-    assert_eq!(ended["result"], "InNlbnQi", "the bytes of \"sent\"");
+    assert_eq!(ended["result"], "InNlbnQi", "the bytes of `sent`");
     assert_eq!(seen["health"]["status"], "SERVING");
     assert_eq!(seen["info"]["durability"], "D2");
     assert_eq!(seen["missing"]["status"], "NOT_FOUND");

@@ -248,7 +248,7 @@ fn a_remote_host_runs_jobs_and_finishes_them_on_shutdown() {
     set(&server, "a", &shell("sleep 0.3; echo done"));
     let id = push(&server, "a", &Value::Null);
     let workers = || server.get("/v1/workers")["workers"].as_array().map_or(0, Vec::len);
-    assert_eq!(workers(), 0, "the front alone runs nothing");
+    assert_eq!(workers(), 0, "a server without runners runs nothing");
     let mut host = Host::start(dir.path(), &server, &["--name", "far"]);
     assert_eq!(output(&server, &id), "done\n");
     assert_eq!(server.get(&format!("/v1/jobs/{id}"))["history"][0]["worker"], "far/default");

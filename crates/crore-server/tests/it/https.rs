@@ -61,5 +61,5 @@ fn a_server_with_an_untrusted_certificate_is_refused() {
         run(dir.path(), &["info", "--server", &format!("https://{address}"), "--ca", "ca.pem"]);
     assert_eq!(ran.code, Some(5));
     assert!(ran.err.contains("is not trusted") && ran.err.contains("--ca FILE"), "{}", ran.err);
-    assert!(!ran.err.contains("running there"), "somebody is there: {}", ran.err);
+    assert!(!ran.err.contains("running there"), "a server is running there: {}", ran.err);
 }

@@ -50,7 +50,7 @@ impl Worker {
     }
 
     fn next(&mut self) -> String {
-        self.says.next().expect("it says something").expect("UTF-8")
+        self.says.next().expect("a message").expect("UTF-8")
     }
 }
 

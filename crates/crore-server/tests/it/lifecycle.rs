@@ -117,7 +117,7 @@ fn a_door_has_its_own_listener() {
     let server = Server::start(dir.path(), &["--door", "jobber=0"]);
     let said = server.stdout();
     let door = said.lines().find_map(|line| line.strip_prefix("door jobber: http://"));
-    let address = door.expect("it is told").parse().expect("an address");
+    let address = door.expect("a response").parse().expect("an address");
     let body = json!({ "kind": "a" });
     let (status, _) =
         crate::binary::call(address, "POST", "/v1/jobs", Some(&body)).expect("an answer");

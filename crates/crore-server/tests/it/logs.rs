@@ -34,7 +34,7 @@ fn a_log_in_files_is_named_after_the_host_and_the_day() {
         .collect();
     let [name] = names.as_slice() else { panic!("{names:?}") };
     let rest = name.strip_prefix("crore.").and_then(|rest| rest.strip_suffix(".log"));
-    let (host, day) = rest.and_then(|rest| rest.rsplit_once('.')).expect("a host and a day");
+    let (host, day) = rest.and_then(|rest| rest.rsplit_once('.')).expect("host and date");
     assert!(host.parse::<std::net::IpAddr>().is_ok(), "{name}");
     assert_eq!(day.split('-').count(), 3, "{name}");
     let text = std::fs::read_to_string(dir.path().join("logs").join(name)).expect("a log");

@@ -40,7 +40,7 @@ fn schemathesis_finds_no_fault() {
     assert!(ran.status.success(), "{said}{}", String::from_utf8_lossy(&ran.stderr));
     let generated = said.lines().find(|line| line.contains(" generated, ")).unwrap_or_default();
     let n: Option<u32> = generated.split_whitespace().next().and_then(|n| n.parse().ok());
-    assert!(n.is_some_and(|n| n > 2000), "too little was asked: {said}");
+    assert!(n.is_some_and(|n| n > 2000), "too few requests: {said}");
     assert!(!server.log().contains("panicked"), "{}", server.log());
     server.stop_soon();
 }

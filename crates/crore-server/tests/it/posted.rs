@@ -19,7 +19,7 @@ impl Worker {
         let mut child = command.stdout(Stdio::piped()).spawn().expect("python3 runs");
         let mut said = String::new();
         let stdout = child.stdout.take().expect("piped");
-        BufReader::new(stdout).read_line(&mut said).expect("it says something");
+        BufReader::new(stdout).read_line(&mut said).expect("a message");
         assert_eq!(said, "ready\n");
         Self(child)
     }

@@ -51,7 +51,7 @@ fn tokens_are_created_listed_and_removed() {
     assert!(app.starts_with("crore_"), "{app}");
     let tokens = with(&["token", "ls"]);
     assert!(tokens.contains("app") && tokens.contains("ops"), "{tokens}");
-    assert!(!tokens.contains(admin.trim()), "no secret is shown twice");
+    assert!(!tokens.contains(admin.trim()), "a secret is shown only once");
     with(&["token", "rm", "app"]);
     assert!(!with(&["token", "ls"]).contains("app"));
     let nothing = server.run(&["token", "create", "x"]);

@@ -34,7 +34,7 @@ impl Collector {
         thread::spawn(move || {
             for line in lines.map_while(Result::ok) {
                 let span = serde_json::from_str(&line).expect("JSON");
-                copy.lock().expect("sound").push(span);
+                copy.lock().expect("no panic").push(span);
             }
         });
         Self { child, port, spans }
@@ -42,7 +42,7 @@ impl Collector {
 
     /// Received spans with this name.
     fn named(&self, name: &str) -> Vec<Value> {
-        let spans = self.spans.lock().expect("sound");
+        let spans = self.spans.lock().expect("no panic");
         spans.iter().filter(|span| span["name"] == name).cloned().collect()
     }
 }

@@ -211,11 +211,11 @@ mod tests {
         let bytes = frame(&[b"one", b"", b"three"]);
         for bit in 0..bytes.len() * 8 {
             let mut damaged = bytes.clone();
-            *damaged.get_mut(bit / 8).expect("inside") ^= 1 << (bit % 8);
+            *damaged.get_mut(bit / 8).expect("in range") ^= 1 << (bit % 8);
             assert!(check(&damaged, SEED, 7).is_err(), "bit {bit}");
         }
         for end in 0..bytes.len() {
-            assert!(check(bytes.get(..end).expect("inside"), SEED, 7).is_err(), "cut at {end}");
+            assert!(check(bytes.get(..end).expect("in range"), SEED, 7).is_err(), "cut at {end}");
         }
         assert!(check(&bytes, SEED + 1, 7).is_err(), "a frame of another store");
         assert!(check(&bytes, SEED, 8).is_err(), "frame of another segment");
@@ -228,7 +228,7 @@ mod tests {
         assert_eq!(body(record), Ok(b"payload".as_slice()));
         for bit in 0..record.len() * 8 {
             let mut damaged = record.to_vec();
-            *damaged.get_mut(bit / 8).expect("inside") ^= 1 << (bit % 8);
+            *damaged.get_mut(bit / 8).expect("in range") ^= 1 << (bit % 8);
             assert!(body(&damaged).is_err(), "bit {bit}");
         }
     }

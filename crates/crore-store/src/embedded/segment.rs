@@ -120,7 +120,7 @@ mod tests {
         assert_eq!(FileKind::of(&bytes), FileKind::Segment(head));
         for bit in 0..HEAD_BYTES * 8 {
             let mut damaged = bytes.clone();
-            *damaged.get_mut(bit / 8).expect("inside") ^= 1 << (bit % 8);
+            *damaged.get_mut(bit / 8).expect("in range") ^= 1 << (bit % 8);
             assert!(
                 matches!(FileKind::of(&damaged), FileKind::Unknown | FileKind::Newer(_)),
                 "bit {bit}"

@@ -165,7 +165,7 @@ mod tests {
     #[test]
     fn a_removed_job_waits_for_nothing() {
         let (mut local, now) = (LocalIndex::<MemoryRecords>::default(), Time::ZERO);
-        let name = Name::new("name", "q").expect("a good name");
+        let name = Name::new("name", "q").expect("a valid name");
         let mut job = NewJob::from(Spec::new(name.clone(), name, Payload::json("1")));
         let on = NewDependencyTarget::Group(GroupRef::New(0));
         job.after =
@@ -175,10 +175,10 @@ mod tests {
         let batch = Batch { groups: vec![NewGroup { open: true }], jobs: vec![job.clone(), job] };
         let pushed = local.push(batch, now).expect("stored");
         let id = pushed.jobs[0].id().expect("new");
-        let job = local.get(&[id.into()], now).expect("an answer").remove(0).expect("there");
+        let job = local.get(&[id.into()], now).expect("an answer").remove(0).expect("it exists");
         let change = decide(&job, &JobEvent::Delete, 0).expect("a waiting job can be deleted");
         local.apply(vec![StoreWrite::Job(change)], now).expect("applied");
-        assert_eq!(local.dependencies.waiters.len(), 3, "those of the other job");
+        assert_eq!(local.dependencies.waiters.len(), 3, "those of the other job remain");
         local.apply(vec![StoreWrite::Seal(pushed.groups[0])], now).expect("applied");
         assert_eq!(local.dependencies.waiters.len(), 0);
     }

@@ -148,13 +148,13 @@ mod tests {
     #[test]
     fn a_series_that_is_empty_is_pruned() {
         let mut notes = NoteTable::default();
-        let series = |text| Name::new("series", text).expect("a good name");
+        let series = |text| Name::new("series", text).expect("a valid name");
         let (start, hour) = (Time::from_millis(0), StatStep::Hour.span());
         notes.stat(&series("old"), 1, start);
         let later = start.after(hour.times(StatStep::Hour.buckets()));
         notes.stat(&series("new"), 1, later);
         notes.prune(9, later.before(hour));
-        assert_eq!(notes.stats.len(), 3, "its hours are left");
+        assert_eq!(notes.stats.len(), 3, "its hours remain");
         notes.prune(9, later);
         assert_eq!(notes.stats.len(), 2);
         assert_eq!(notes.stats(&series("new"), StatStep::Minute, later).len(), 1);

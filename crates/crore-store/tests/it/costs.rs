@@ -15,7 +15,7 @@ use crore_store::{Jobs, Memory, Registry, StoreFuture, Upkeep};
 use crore_testkit::FakeClock;
 
 fn name(text: &str) -> Name {
-    Name::new("name", text).expect("a good name")
+    Name::new("name", text).expect("a valid name")
 }
 
 fn job(queue: &str, kind: &str) -> NewJob {

@@ -53,7 +53,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
 }
 
 fn name(text: &str) -> Name {
-    Name::new("name", text).expect("a good name")
+    Name::new("name", text).expect("a valid name")
 }
 
 /// Result of a store whose futures are ready at once.
@@ -98,7 +98,7 @@ impl NaiveModel {
         let (limit, texts) = LIMITS[which];
         let define = match text {
             Some(text) => {
-                let parsed = Limit::parse(texts[text]).expect("a good limit");
+                let parsed = Limit::parse(texts[text]).expect("a valid limit");
                 self.limits.insert(name(limit), parsed.clone());
                 Define::set(name(limit), RegistryValue::Limit(parsed))
             }

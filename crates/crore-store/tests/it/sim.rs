@@ -26,7 +26,7 @@ fn run_seeds<S: SimulatedStore>(seeds: Range<u64>, make: impl Fn() -> S) -> Cove
 /// Checks the embedded store, and that the run covered the moments in which stores go wrong.
 fn check_embedded_store(seeds: Range<u64>) {
     let coverage = run_seeds(seeds, || SimulatedEmbedded);
-    assert_eq!(coverage.missing(&RareSituation::ALL), [], "moments that were never met");
+    assert_eq!(coverage.missing(&RareSituation::ALL), [], "crash points that were never reached");
     // All two thousand seeds together cover more than 80 %.
     let (hit, all) = coverage.cells();
     assert!(hit * 100 >= all * 40, "only {hit} of {all} cells were hit");

@@ -27,7 +27,7 @@ fn a_disk_is_released_when_the_last_copy_of_its_mount_is_gone() {
         .spawn();
     let mut holder = holder.expect("a mount namespace");
     let mut byte = [0];
-    holder.stdout.take().expect("a pipe").read_exact(&mut byte).expect("it has its copy");
+    holder.stdout.take().expect("a pipe").read_exact(&mut byte).expect("it is copied");
     is_whole_after_a_power_cut(&disk);
     holder.wait().expect("it ends");
 }

@@ -118,7 +118,7 @@ fn a_server_exits_when_its_supervisor_is_killed() {
     // Without the supervisor, the directory stays.
     let dir = redis.process().dir().to_owned();
     drop(redis);
-    fs::remove_dir_all(dir).expect("it is there");
+    fs::remove_dir_all(dir).expect("it exists");
 }
 
 #[test]

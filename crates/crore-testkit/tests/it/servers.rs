@@ -73,10 +73,10 @@ fn any_server_can_be_started_below_a_directory_and_is_gone_when_dropped() {
         if pid.trim() == process.pid().to_string() { Ok(()) } else { Err(pid) }
     };
     let server = SupervisedServer::start(&launch, is_ready).expect("started");
-    let canonical = below.path().canonicalize().expect("it is there");
+    let canonical = below.path().canonicalize().expect("it exists");
     assert_eq!(server.dir().parent(), Some(&*canonical));
-    let owner = |path: &Path| std::fs::metadata(path).expect("it is there").uid();
-    assert_eq!(owner(server.dir()), owner(below.path()), "it runs as who we are");
+    let owner = |path: &Path| std::fs::metadata(path).expect("it exists").uid();
+    assert_eq!(owner(server.dir()), owner(below.path()), "it runs as the current user");
     let traces = ServerTraces::of(&server);
     drop(server);
     traces.assert_gone();

@@ -117,6 +117,6 @@ mod tests {
         drop(first);
         let Poll::Ready(third) = third.as_mut().poll(&mut context) else { panic!("it is next") };
         drop(third);
-        assert!(locks.lock().by_name.is_empty(), "a name that nobody uses takes no room");
+        assert!(locks.lock().by_name.is_empty(), "an unused name takes no space");
     }
 }

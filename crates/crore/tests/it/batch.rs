@@ -11,7 +11,7 @@ use crore::push::PushResult;
 use crore::{Engine, block_on};
 
 fn name(text: &str) -> Name {
-    Name::new("name", text).expect("a good name")
+    Name::new("name", text).expect("a valid name")
 }
 
 fn job() -> NewJob {

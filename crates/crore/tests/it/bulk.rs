@@ -128,7 +128,7 @@ fn jobs_that_a_change_moves_ahead_are_not_visited_twice() {
         ended.expect("no error"),
         BulkProgress { examined: 3000, matched: 3000, done: 3000 }
     );
-    assert!(told < 100, "it came to an end by itself");
+    assert!(told < 100, "it ended by itself");
 }
 
 #[test]
@@ -190,9 +190,12 @@ fn a_group_of_100_000_jobs_releases_its_follow_up_when_all_succeeded() {
         assert_eq!(finished, 100_000);
         assert_eq!(scene.state(then), State::Waiting, "the group is not sealed");
         assert!(block_on(scene.engine.groups().seal(group)).expect("sealed"));
-        assert!(!block_on(scene.engine.groups().seal(group)).expect("answered"), "once is enough");
+        assert!(
+            !block_on(scene.engine.groups().seal(group)).expect("answered"),
+            "a second seal has no effect"
+        );
         let counts =
-            block_on(scene.engine.groups().get(group)).expect("no error").expect("it is there");
+            block_on(scene.engine.groups().get(group)).expect("no error").expect("it exists");
         assert_eq!((counts.size, counts.ran, counts.succeeded), (100_000, 100_000, 100_000));
         assert_eq!(scene.fetch("then").id, then);
     });

@@ -13,7 +13,7 @@ fn a_clock_set_back_does_not_prolong_a_wait() {
         scene.clock.set(scene.now().before(HOUR));
         scene.settle();
         scene.pass(SECOND.times(19));
-        assert!(waits.poll_if_woken().is_none(), "a second is left");
+        assert!(waits.poll_if_woken().is_none(), "one second is left");
         scene.pass(SECOND);
         let jobs = waits.poll_if_woken().expect("the minute is over").expect("no error");
         assert!(jobs.is_empty());

@@ -19,11 +19,11 @@ fn planned(timing: &str) -> Handler {
 
 fn set(scene: &TestEngine, handler: Handler) -> (Handler, Revision) {
     block_on(scene.engine.handlers().set(name("a"), handler)).expect("set");
-    known(scene).expect("it is there")
+    known(scene).expect("it exists")
 }
 
 fn known(scene: &TestEngine) -> Option<(Handler, Revision)> {
-    let known = block_on(scene.engine.handlers().get(&name("a"))).expect("asked");
+    let known = block_on(scene.engine.handlers().get(&name("a"))).expect("a response");
     known.map(|known| ((*known.handler).clone(), known.revision))
 }
 
@@ -38,10 +38,10 @@ fn a_handler_is_replaced_or_removed_only_at_the_revision_seen() {
         let (second, now) = set(scene, Handler { pooled: true, ..first.clone() });
         let replace = |revision, handler| {
             let seen = (name("a"), revision);
-            block_on(scene.engine.handlers().replace(seen, handler)).expect("asked")
+            block_on(scene.engine.handlers().replace(seen, handler)).expect("a response")
         };
         let remove = |revision| {
-            block_on(scene.engine.handlers().remove_at((name("a"), revision))).expect("asked")
+            block_on(scene.engine.handlers().remove_at((name("a"), revision))).expect("a response")
         };
         let bare = Handler { schedule: None, ..first };
         assert!(!replace(seen, bare.clone()) && !remove(seen));
@@ -50,7 +50,7 @@ fn a_handler_is_replaced_or_removed_only_at_the_revision_seen() {
         scene.pass(SECOND.times(5));
         assert_eq!(scene.fetch_n("default", 10).len(), 1);
         assert!(replace(now, bare.clone()));
-        let (after, now) = known(scene).expect("it is there");
+        let (after, now) = known(scene).expect("it exists");
         assert_eq!((after, schedules(scene)), (bare.clone(), 0));
         assert!(remove(now) && !remove(now) && !replace(now, bare));
         assert_eq!(known(scene), None);
@@ -67,7 +67,7 @@ fn a_handler_that_is_changed_while_another_renames_it_keeps_its_schedule() {
     });
     let from = (name("a"), seen);
     let is_renamed = block_on(scene.engine.handlers().rename(from, name("b"), first));
-    assert!(!is_renamed.expect("asked"));
+    assert!(!is_renamed.expect("a response"));
     let all = block_on(scene.engine.handlers().list()).expect("handlers");
     assert_eq!(all.len(), 1);
     assert!(all[&name("a")].handler.pooled);
@@ -90,9 +90,9 @@ fn a_schedule_that_fires_while_its_handler_is_set_fires_once() {
     });
     set(&scene, Handler { pooled: true, ..first });
     scene.settle();
-    assert_eq!(scene.fetch_n("default", 10).len(), 1, "a tick is a tick");
+    assert_eq!(scene.fetch_n("default", 10).len(), 1, "the tick fired once");
     scene.pass(SECOND.times(5));
     assert_eq!(scene.fetch_n("default", 10).len(), 1);
-    let (handler, _) = known(&scene).expect("it is there");
+    let (handler, _) = known(&scene).expect("it exists");
     assert!(handler.pooled);
 }

@@ -13,7 +13,7 @@ use crore::{Engine, Options, block_on};
 use crore_testkit::FakeClock;
 
 fn name(text: &str) -> Name {
-    Name::new("name", text).expect("a good name")
+    Name::new("name", text).expect("a valid name")
 }
 
 fn job(after: u64) -> NewJob {
@@ -22,7 +22,7 @@ fn job(after: u64) -> NewJob {
 }
 
 fn fetch(engine: &Engine) -> Option<Job> {
-    block_on(engine.upkeep().run_once()).expect("kept up");
+    block_on(engine.upkeep().run_once()).expect("upkeep runs");
     let jobs = block_on(engine.fetch(Fetch::new(name("q"), name("w"))));
     jobs.expect("no error").pop()
 }
@@ -56,6 +56,6 @@ fn a_dependent_job_with_a_delay_is_not_forgotten() {
     block_on(engine.finish(Finish::of(&first, done))).expect("finished");
     assert!(fetch(&engine).is_none(), "not before it is due");
     at(&clock, start, 10);
-    assert!(engine.upkeep().due_at() <= start.after(Span::from_secs(10)), "upkeep comes in time");
+    assert!(engine.upkeep().due_at() <= start.after(Span::from_secs(10)), "upkeep runs in time");
     assert!(fetch(&engine).is_some(), "due after ten seconds");
 }

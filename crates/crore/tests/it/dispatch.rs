@@ -62,7 +62,7 @@ fn the_longest_waiting_fetch_is_next_even_if_it_found_nothing() {
         let next = n % waiters.len();
         assert!(
             waiters[next].poll_if_woken().is_some(),
-            "job {n} is for the one who waits longest"
+            "job {n} goes to the fetch that waits longest"
         );
         // The fetch is repeated before the others have checked for more jobs.
         waiters[next] = wait();
@@ -190,7 +190,7 @@ fn a_rate_limit_wakes_a_waiting_fetch_when_it_allows_the_next_job() {
     scene.pass(SECOND.times(9));
     assert_eq!(poll_woken_fetches(&mut waiters).len(), 0);
     scene.pass(SECOND);
-    assert_eq!(woken(&waiters), 1, "one permit is for one");
+    assert_eq!(woken(&waiters), 1, "one permit admits one job");
     assert_eq!(poll_woken_fetches(&mut waiters).len(), 1);
     scene.pass(SECOND.times(10));
     assert_eq!(poll_woken_fetches(&mut waiters).len(), 1);
@@ -221,7 +221,7 @@ fn a_paused_queue_delivers_nothing_and_wakes_waiting_fetches_when_resumed() {
         scene.push(job("q"));
         assert_eq!(scene.try_fetch("q"), None);
         let mut waiter = start_waiting(&scene.engine, wait_for("q"));
-        block_on(scene.engine.queues().resume(name("q"))).expect("goes on");
+        block_on(scene.engine.queues().resume(name("q"))).expect("resumed");
         let got = crore_testkit::eventually(std::time::Duration::from_secs(10), || {
             waiter.poll_if_woken()
         });
@@ -264,7 +264,7 @@ fn a_queue_not_drained_in_time_stays_paused_and_is_reported() {
     let running = scene.fetch("q");
     let mut drain = Task::waiting(scene.engine.queues().drain(name("q"), SECOND));
     scene.pass(SECOND);
-    assert!(!drain.poll_if_woken().expect("its time is over").expect("no error"));
+    assert!(!drain.poll_if_woken().expect("it times out").expect("no error"));
     assert!(block_on(scene.engine.queues().get(&name("q"))).expect("settings").paused);
     scene.done(&running);
     assert!(block_on(scene.engine.queues().drain(name("q"), Span::ZERO)).expect("no error"));

@@ -63,7 +63,7 @@ impl SteppedEngine {
             if let Poll::Ready(answer) = call.as_mut().poll(&mut context) {
                 return answer;
             }
-            self.store.commit_once().expect("a good disk");
+            self.store.commit_once().expect("no disk error");
         }
     }
 
@@ -71,7 +71,7 @@ impl SteppedEngine {
     fn start_and_drop<T>(&self, call: impl Future<Output = T>) {
         let mut context = Context::from_waker(Waker::noop());
         assert!(pin!(call).as_mut().poll(&mut context).is_pending(), "it waits for a commit");
-        self.store.commit_once().expect("a good disk");
+        self.store.commit_once().expect("no disk error");
     }
 
     fn push(&self, jobs: Vec<NewJob>) -> Vec<JobId> {
@@ -135,7 +135,7 @@ fn a_waiting_caller_is_notified_although_the_reporter_is_gone() {
     let by_hand = SteppedEngine::new();
     let id = by_hand.push(vec![job(DueTime::Now)])[0];
     let fetched = by_hand.fetch().expect("a job");
-    by_hand.store.commit_once().expect("a good disk");
+    by_hand.store.commit_once().expect("no disk error");
     let mut wait = pin!(by_hand.engine.wait(id, SECOND.times(3600)));
     let woken = Arc::new(Flag::default());
     let waker = Waker::from(Arc::clone(&woken));
@@ -212,7 +212,7 @@ fn a_job_released_during_upkeep_becomes_ready_when_due() {
     let mut context = Context::from_waker(Waker::noop());
     {
         let mut upkeep = pin!(by_hand.engine.upkeep().run_once());
-        assert!(upkeep.as_mut().poll(&mut context).is_pending(), "its look waits for a commit");
+        assert!(upkeep.as_mut().poll(&mut context).is_pending(), "its read waits for a commit");
         by_hand.finish(&fetched, done());
         by_hand.run(upkeep).expect("upkeep");
     }
@@ -255,7 +255,7 @@ fn a_scheduled_job_that_is_due_after_its_tick_becomes_ready_when_due() {
     by_hand.run_upkeep();
     by_hand.pass(SECOND.times(3600));
     let waits = by_hand.engine.upkeep().due_at().since(by_hand.clock.now());
-    assert!(waits <= SECOND.times(5), "upkeep knows when its job is due, and not in {waits:?}");
+    assert!(waits <= SECOND.times(5), "upkeep wakes up when its job is due, not after {waits:?}");
     by_hand.pass(SECOND.times(5));
     assert!(by_hand.fetch().is_some());
 }
@@ -267,9 +267,9 @@ fn dropped_upkeep_is_completed_by_the_next_run() {
     let fetched = by_hand.fetch().expect("a job");
     by_hand.clock.advance(fetched.spec.lease.expect("a lease"));
     by_hand.start_and_drop(by_hand.engine.upkeep().run_once());
-    assert!(by_hand.engine.upkeep().due_at() <= by_hand.clock.now(), "it is still to be done");
+    assert!(by_hand.engine.upkeep().due_at() <= by_hand.clock.now(), "it is still due");
     by_hand.run_upkeep();
-    let job = by_hand.run(by_hand.engine.get(fetched.id)).expect("no error").expect("it is there");
+    let job = by_hand.run(by_hand.engine.get(fetched.id)).expect("no error").expect("it exists");
     assert_ne!(job.live.state, State::Running, "its lease was taken back");
 }
 

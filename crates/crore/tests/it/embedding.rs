@@ -51,7 +51,7 @@ fn smaller_priorities_are_delivered_first_and_equal_ones_in_order() {
         })
         .expect("no error")
     {
-        ran.expect("well");
+        ran.expect("it succeeds");
     }
     assert_eq!(order, "abcd");
 }
@@ -66,7 +66,7 @@ fn a_waiting_worker_gets_pushed_jobs_and_stops_on_request() {
         let running = scope.spawn(|| {
             let send = std::sync::Mutex::new(send);
             worker.run_blocking(|work: &Work<'_>| {
-                send.lock().expect("sound").send(work.payload().to_vec()).expect("heard");
+                send.lock().expect("no panic").send(work.payload().to_vec()).expect("received");
                 Ok::<_, String>(())
             })
         });
@@ -122,7 +122,7 @@ fn a_reopened_store_delivers_pushed_jobs_in_order() {
             order.push_str(std::str::from_utf8(work.payload()).expect("text"));
             Ok::<_, String>(())
         });
-        ran.expect("no error").expect("one").expect("well");
+        ran.expect("no error").expect("one").expect("it succeeds");
     }
     assert_eq!(order, "abc");
 }
@@ -134,12 +134,12 @@ fn a_wait_for_a_result_does_not_poll() {
     std::thread::scope(|scope| {
         let waits = scope.spawn(|| block_on(engine.wait(id, crore::core::Span::from_secs(10))));
         let ran = engine.pop_blocking("q", |_: &Work<'_>| Ok::<_, String>(b"done".to_vec()));
-        ran.expect("no error").expect("one").expect("well");
+        ran.expect("no error").expect("one").expect("it succeeds");
         let ended = waits.join().expect("no panic").expect("no error").expect("in time");
         assert_eq!(&*ended.result.expect("a result").bytes, b"done");
     });
 }
 
 fn name(text: &str) -> crore::core::Name {
-    crore::core::Name::new("name", text).expect("a good name")
+    crore::core::Name::new("name", text).expect("a valid name")
 }

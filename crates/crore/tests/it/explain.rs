@@ -13,7 +13,7 @@ use crore::fetch::Fetch;
 use crate::test_engine::{LEASE, MINUTE, Task, TestEngine, job, name, on_both, spec, wait_for};
 
 fn reasons(scene: &TestEngine, id: JobId) -> Vec<Reason> {
-    let explained = block_on(scene.engine.explain(id)).expect("no error").expect("it is there");
+    let explained = block_on(scene.engine.explain(id)).expect("no error").expect("it exists");
     assert_eq!((explained.id, explained.state), (id, scene.state(id)));
     explained.reasons
 }

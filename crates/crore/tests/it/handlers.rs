@@ -88,7 +88,7 @@ fn a_job_records_the_handler_it_was_pushed_for() {
         let job = fetch_handled(scene).remove(0);
         give(scene, &job, Payload::json("1"));
         let next = fetch_handled(scene).remove(0);
-        assert_eq!(next.spec.labels[HANDLER_LABEL], "1", "so does one that follows");
+        assert_eq!(next.spec.labels[HANDLER_LABEL], "1", "so does a follow-up");
         let other = scene.push(Spec::new(name("q"), name("nobody's"), Payload::json("1")));
         assert!(scene.get(other).spec.labels.is_empty());
     });
@@ -124,7 +124,7 @@ fn a_change_of_handlers_reaches_waiting_fetches_at_once() {
         let ask = Fetch { wait: HOUR, ..handled("default") };
         let mut waits = Task::waiting(scene.engine.fetch(ask));
         set(scene, "other", handler());
-        assert!(waits.poll_if_woken().is_none(), "nothing for it");
+        assert!(waits.poll_if_woken().is_none(), "no matching job");
         set(scene, "k", handler());
         let jobs = waits.poll_if_woken().expect("it was woken").expect("fetched");
         assert_eq!(jobs.len(), 1);
@@ -309,7 +309,9 @@ fn a_job_without_a_lease_is_done_although_its_follow_ups_exceed_a_cap() {
     let id = jobs[0].id;
     assert_eq!(block_on(engine.deliveries().hand_over(jobs)).expect("handed over").len(), 1);
     assert!(
-        block_on(engine.get(id)).expect("asked").is_none_or(|job| job.live.state == State::Done)
+        block_on(engine.get(id))
+            .expect("a response")
+            .is_none_or(|job| job.live.state == State::Done)
     );
     assert!(block_on(engine.fetch(ask("default"))).expect("fetched").is_empty());
 }
@@ -368,7 +370,7 @@ fn a_repeating_job_keeps_its_phase_and_key_whatever_its_outcome() {
         let retried = fetch_handled(scene).pop().expect("a run");
         give(scene, &retried, Payload::new(Encoding::Text, &b"x"[..]));
         scene.pass(SECOND.times(3));
-        assert_eq!(fetch_handled(scene), [], "the one that runs is the only one");
+        assert_eq!(fetch_handled(scene), [], "only one runs");
         // Cancelling a run ends the repetition.
         scene.act(job.id, &crore::actions::JobAction::Cancel);
         scene.finish(&job, Outcome::Cancel);
@@ -438,11 +440,11 @@ fn run_and_follow_up_kind(scene: &TestEngine, first: &str) -> Option<String> {
 fn a_link_by_number_survives_renaming_and_late_creation_of_its_handler() {
     on_both(|scene| {
         set(scene, "first", Handler { links: vec![2], ..handler() });
-        assert_eq!(run_and_follow_up_kind(scene, "first"), None, "it is not there yet");
+        assert_eq!(run_and_follow_up_kind(scene, "first"), None, "it does not exist yet");
         assert_eq!(set(scene, "second", handler()), 2);
         assert_eq!(run_and_follow_up_kind(scene, "first").as_deref(), Some("second"));
         let handlers = scene.engine.handlers();
-        let second = block_on(handlers.get(&name("second"))).expect("read").expect("there");
+        let second = block_on(handlers.get(&name("second"))).expect("read").expect("it exists");
         let (from, it) = ((name("second"), second.revision), (*second.handler).clone());
         assert!(block_on(handlers.rename(from, name("renamed"), it)).expect("renamed"));
         let scene = scene.restarted();
@@ -460,8 +462,9 @@ fn a_handler_that_is_read_and_set_again_keeps_its_follow_ups() {
     on_both(|scene| {
         set(scene, "first", Handler { links: vec![2], next: vec![follow("b")], ..handler() });
         set(scene, "second", handler());
-        let known =
-            || block_on(scene.engine.handlers().get(&name("first"))).expect("read").expect("there");
+        let known = || {
+            block_on(scene.engine.handlers().get(&name("first"))).expect("read").expect("it exists")
+        };
         let before = known();
         assert_eq!(before.follows.next, [follow("b"), follow("second")]);
         set(scene, "first", (*before.handler).clone());

@@ -15,7 +15,7 @@ use crate::handlers::handler;
 use crate::test_engine::{SECOND, TestEngine, name, on_both};
 
 fn key(text: &str) -> IdempotencyKey {
-    IdempotencyKey::new("key", text).expect("a good key")
+    IdempotencyKey::new("key", text).expect("a valid key")
 }
 
 fn job(payload: &str) -> NewJob {
@@ -76,7 +76,7 @@ fn another_batch_under_a_used_key_is_refused_and_stores_nothing() {
         for batch in [&["1"][..], &["1", "3"], &["1", "2", "3"]] {
             assert_eq!(refused(scene, "k", jobs(batch)), first, "{batch:?}");
         }
-        assert_eq!(later(scene), first, "when it is due is part of a batch");
+        assert_eq!(later(scene), first, "the due time is part of the batch");
         // A new engine knows only what is stored, and cannot tell a prefix of the batch from the batch.
         for batch in [&["3"][..], &["1", "2", "3"], &["1", "2", "3", "4"]] {
             assert_eq!(refused(&scene.restarted(), "k", jobs(batch)), first, "{batch:?}");

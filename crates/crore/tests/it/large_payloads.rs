@@ -45,7 +45,7 @@ fn a_fetch_stops_at_the_payload_maximum_and_leaves_other_jobs_ready() {
     let rest = [fetch(&engine, 100), fetch(&engine, 100)];
     assert_eq!(rest.each_ref().map(Vec::len), [10, 5]);
     let costs = |job: &Job| (job.live.attempt, job.live.history.len());
-    assert!(rest.iter().flatten().all(|job| costs(job) == (1, 0)), "taken once, and never before");
+    assert!(rest.iter().flatten().all(|job| costs(job) == (1, 0)), "read once, and never before");
     assert_eq!(fetch(&engine, 100), []);
 }
 

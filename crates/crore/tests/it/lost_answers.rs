@@ -70,12 +70,12 @@ fn a_report_with_a_lost_response_notifies_waiting_callers() {
         }
         assert_eq!(scene.state(id), State::Cancelled);
         scene.pass(SECOND);
-        let ended = waiter.poll_if_woken().expect("told").expect("no error").expect("ended");
+        let ended = waiter.poll_if_woken().expect("a response").expect("no error").expect("ended");
         assert_eq!(ended.state, Some(State::Cancelled));
-        assert!(drain.poll_if_woken().expect("told").expect("no error"));
+        assert!(drain.poll_if_woken().expect("a response").expect("no error"));
         assert!(drain_events(&mut listener).contains(&(id, EventType::Became(State::Cancelled))));
-        assert_eq!(scene.state(held), State::Cancelled, "what waited for it is broken");
-        block_on(scene.engine.queues().resume(name("q"))).expect("goes on");
+        assert_eq!(scene.state(held), State::Cancelled, "its dependants are broken");
+        block_on(scene.engine.queues().resume(name("q"))).expect("resumed");
     }
 }
 
@@ -203,7 +203,7 @@ fn a_handler_whose_response_is_lost_reaches_waiting_fetches_at_once() {
     drop(Task::waiting(scene.engine.handlers().set(name("work"), handler)));
     sick.release(Verb::Entries);
     let jobs = waits.poll_if_woken().expect("it was woken").expect("fetched");
-    assert_eq!(jobs.len(), 1, "the caller went away before it had read the handlers again");
+    assert_eq!(jobs.len(), 1, "the caller was dropped before it read the handlers again");
 }
 
 /// A call of upkeep takes effect, and its answer is lost.
@@ -329,8 +329,7 @@ fn jobs_without_a_lease_are_delivered_together_or_not_at_all() {
     let ids = [scene.push(free.clone()), scene.push(free), scene.push(job("q"))];
     let jobs = scene.fetch_n("q", 3);
     sick.err_once(Verb::Apply);
-    let given =
-        block_on(scene.engine.deliveries().hand_over(jobs)).expect("what has a lease is good");
+    let given = block_on(scene.engine.deliveries().hand_over(jobs)).expect("leased jobs are valid");
     assert_eq!(given.iter().map(|job| job.id).collect::<Vec<_>>(), ids[2..]);
     scene.done(&given[0]);
     scene.pass(LEASE);
@@ -353,7 +352,7 @@ fn a_job_without_a_lease_is_not_handed_over_after_a_redelivery() {
     let late = scene.fetch_n("q", 1);
     scene.pass(LEASE);
     let jobs = scene.fetch_n("q", 1);
-    assert_eq!(block_on(scene.engine.deliveries().hand_over(late)).expect("asked"), []);
+    assert_eq!(block_on(scene.engine.deliveries().hand_over(late)).expect("a response"), []);
     assert_eq!(
         block_on(scene.engine.deliveries().hand_over(jobs.clone())).expect("handed over"),
         jobs

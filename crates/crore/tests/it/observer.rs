@@ -16,11 +16,11 @@ struct RecordingObserver(Mutex<Vec<String>>);
 
 impl RecordingObserver {
     fn note(&self, line: String) {
-        self.0.lock().expect("a diary").push(line);
+        self.0.lock().expect("no panic").push(line);
     }
 
     fn take(&self) -> Vec<String> {
-        std::mem::take(&mut *self.0.lock().expect("a diary"))
+        std::mem::take(&mut *self.0.lock().expect("no panic"))
     }
 }
 
@@ -67,16 +67,16 @@ fn an_observer_sees_a_job_from_push_to_end() {
     assert_eq!(diary.take(), [format!("{id} started")]);
     let again = crore::core::machine::RetryDirective::After(crore::core::Span::ZERO);
     let failed = Outcome::Failed { error: "busy".into(), detail: None, again };
-    block_on(engine.finish(Finish::of(&job, failed))).expect("heard");
+    block_on(engine.finish(Finish::of(&job, failed))).expect("received");
     let failed =
         format!("{id} {:?} Some(\"busy\") {:?}", Some(DeliveryEnd::Failed), Some(State::Ready));
     assert_eq!(diary.take(), [failed]);
 
     let job = fetch(&engine);
     diary.take();
-    block_on(engine.finish(Finish::of(&job, Outcome::Done { result: None }))).expect("heard");
+    block_on(engine.finish(Finish::of(&job, Outcome::Done { result: None }))).expect("received");
     let done = format!("{id} {:?} None {:?}", Some(DeliveryEnd::Done), None::<State>);
-    assert_eq!(diary.take(), [done], "it is gone, and that is the end of its run too");
+    assert_eq!(diary.take(), [done], "it is removed, which ends its run");
 }
 
 #[test]
@@ -96,7 +96,7 @@ fn an_embedded_store_counts_commits_and_a_memory_store_has_none() {
     let dir = tempfile::tempdir().expect("a directory");
     let engine = Engine::open(dir.path()).expect("a store");
     engine.push("mail", "hello").wait().expect("pushed");
-    let vitals = engine.telemetry().store_metrics().expect("vitals");
+    let vitals = engine.telemetry().store_metrics().expect("metrics");
     assert!(vitals.commits.iter().sum::<u64>() >= 1, "{vitals:?}");
     assert!(vitals.bytes_written > 5 && vitals.bytes_on_disk > vitals.bytes_written, "{vitals:?}");
     assert!(!vitals.commit_time.is_zero() && !vitals.is_stuck, "{vitals:?}");

@@ -61,7 +61,7 @@ impl Machine {
             // The callers that wait for a failed commit get its error.
             let _ = self.store.commit_once();
         }
-        panic!("it is never answered");
+        panic!("there is no response");
     }
 
     fn code<T>(&self, call: impl Future<Output = Result<T, Error>>) -> Option<Code> {

@@ -21,7 +21,7 @@ fn a_wait_that_begins_while_its_job_ends_and_is_removed_gets_the_end() {
     let mut waiter = Task::waiting(scene.engine.wait(id, HOUR));
     scene.done(&fetched);
     sick.release(Verb::Get);
-    let ended = waiter.poll().expect("told").expect("no error").expect("ended");
+    let ended = waiter.poll().expect("a response").expect("no error").expect("ended");
     assert_eq!((ended.id, ended.state), (id, None));
 }
 
@@ -38,7 +38,7 @@ fn a_lease_renewed_during_its_expiry_still_expires_later() {
     scene.pass(LEASE);
     assert_eq!(scene.state(id), State::Running, "it was renewed in time");
     scene.pass(LEASE);
-    assert_eq!(scene.state(id), State::Ready, "and its end is noticed all the same");
+    assert_eq!(scene.state(id), State::Ready, "its later expiry is noticed");
 }
 
 #[test]
@@ -92,7 +92,7 @@ fn a_job_whose_push_response_is_lost_is_under_a_limit_set_meanwhile() {
             sick.answer_with_error_once(Verb::Push);
         }
         sick.release(Verb::Push);
-        assert_eq!(push.poll().is_none(), is_dropped, "it is stored, and that is not answered");
+        assert_eq!(push.poll().is_none(), is_dropped, "it is stored without a response");
         drop(push);
         scene.settle();
         assert_eq!(scene.try_fetch("q"), None);

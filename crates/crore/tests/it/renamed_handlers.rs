@@ -24,14 +24,14 @@ fn set(scene: &TestEngine, kind: &str, handler: Handler) -> u64 {
 
 fn rename(scene: &TestEngine, from: &str, to: &str) {
     let known =
-        block_on(scene.engine.handlers().get(&name(from))).expect("asked").expect("it is there");
+        block_on(scene.engine.handlers().get(&name(from))).expect("a response").expect("it exists");
     let (seen, it) = ((name(from), known.revision), (*known.handler).clone());
-    assert!(block_on(scene.engine.handlers().rename(seen, name(to), it)).expect("asked"));
+    assert!(block_on(scene.engine.handlers().rename(seen, name(to), it)).expect("a response"));
 }
 
 fn formerly(scene: &TestEngine, kind: &str) -> Vec<String> {
     let known =
-        block_on(scene.engine.handlers().get(&name(kind))).expect("asked").expect("it is there");
+        block_on(scene.engine.handlers().get(&name(kind))).expect("a response").expect("it exists");
     known.handler.formerly.iter().map(ToString::to_string).collect()
 }
 
@@ -52,7 +52,7 @@ fn a_renamed_handler_runs_jobs_waiting_under_its_old_name_also_after_a_restart()
         assert_eq!(
             scene.get(later).spec.labels[HANDLER_LABEL],
             "1",
-            "the old name still leads to it"
+            "the old name still refers to it"
         );
         let jobs = handled(&scene);
         assert_eq!(
@@ -92,9 +92,9 @@ fn old_names_are_kept_while_they_have_jobs_up_to_a_maximum() {
     rename(&scene, "2", "3");
     assert_eq!(formerly(&scene, "3"), ["2", "0"], "there is no job of `1`");
     set(&scene, "3", handler());
-    assert_eq!(formerly(&scene, "3"), ["2", "0"], "whatever else is set");
+    assert_eq!(formerly(&scene, "3"), ["2", "0"], "whatever the other settings");
     rename(&scene, "3", "0");
-    assert_eq!(formerly(&scene, "0"), ["3"], "what it is called it was not called before");
+    assert_eq!(formerly(&scene, "0"), ["3"], "the current name is not among the old ones");
     for n in 0..MAX_FORMER_KINDS + 3 {
         let (from, to) = (n.to_string(), (n + 1).to_string());
         scene.push(spec(&from));
@@ -111,11 +111,11 @@ fn an_unreadable_handler_is_reported_and_does_not_affect_others() {
         block_on(scene.store.define(vec![bad])).expect("stored").into_inner();
         let scene = scene.restarted();
         let engine = &scene.engine;
-        assert_eq!(block_on(engine.handlers().unreadable()).expect("asked"), [name("bad")]);
-        assert_eq!(block_on(engine.handlers().list()).expect("asked").len(), 1);
+        assert_eq!(block_on(engine.handlers().unreadable()).expect("a response"), [name("bad")]);
+        assert_eq!(block_on(engine.handlers().list()).expect("a response").len(), 1);
         assert_eq!(code(engine.handlers().get(&name("bad"))), Some(Code::Refused));
         assert_eq!(set(&scene, "bad", handler()), 2);
-        assert_eq!(block_on(engine.handlers().unreadable()).expect("asked"), []);
+        assert_eq!(block_on(engine.handlers().unreadable()).expect("a response"), []);
     });
 }
 

@@ -30,7 +30,7 @@ fn failed(error: &str) -> Outcome {
 fn state(finished: &FinishResult) -> Option<State> {
     match finished {
         FinishResult::Accepted { state, .. } => *state,
-        other => panic!("it does not count: {other:?}"),
+        other => panic!("the report does not count: {other:?}"),
     }
 }
 
@@ -398,7 +398,7 @@ fn a_dropped_wait_for_an_end_takes_no_result() {
         let mut stays = Task::waiting(scene.engine.results().wait_for_end(id, HOUR));
         scene.finish(&scene.fetch("q"), result("r"));
         drop(leaves);
-        let ended = stays.poll_if_woken().expect("told").expect("no error").expect("ended");
+        let ended = stays.poll_if_woken().expect("a response").expect("no error").expect("ended");
         assert_eq!((ended.state, ended.result), (Some(State::Done), None));
         let take = || block_on(scene.engine.results().take(id)).expect("no error");
         assert_eq!(&*take().expect("a result").bytes, b"r");
@@ -427,9 +427,9 @@ fn a_waiting_caller_is_notified_of_every_kind_of_end() {
     let done = scene.push(crore::core::Spec { keep: ResultRetention::For(HOUR), ..spec("q") });
     let mut waiter = wait(done);
     let fetched = scene.fetch("q");
-    assert!(waiter.poll_if_woken().is_none(), "to start is no end");
+    assert!(waiter.poll_if_woken().is_none(), "a start is not an end");
     scene.finish(&fetched, result("r"));
-    let ended = waiter.poll_if_woken().expect("told").expect("no error").expect("ended");
+    let ended = waiter.poll_if_woken().expect("a response").expect("no error").expect("ended");
     assert_eq!((ended.id, ended.state), (done, Some(State::Done)));
     assert!(ended.result.is_some());
 
@@ -437,13 +437,13 @@ fn a_waiting_caller_is_notified_of_every_kind_of_end() {
     let dead = scene.push(crore::core::Spec { retry, ..spec("q") });
     let mut waiter = wait(dead);
     scene.finish(&scene.fetch("q"), failed("broken"));
-    let ended = waiter.poll_if_woken().expect("told").expect("no error").expect("ended");
+    let ended = waiter.poll_if_woken().expect("a response").expect("no error").expect("ended");
     assert_eq!((ended.state, ended.error.as_deref()), (Some(State::Dead), Some("broken")));
 
     let deleted = scene.push(job("q"));
     let mut waiter = wait(deleted);
     scene.act(deleted, &JobAction::Delete);
-    let ended = waiter.poll_if_woken().expect("told").expect("no error").expect("ended");
+    let ended = waiter.poll_if_woken().expect("a response").expect("no error").expect("ended");
     assert_eq!((ended.state, ended.result), (None, None));
 }
 
@@ -561,7 +561,11 @@ fn worker_descriptions_are_stored_unchanged_up_to_the_payload_cap() {
         block_on(engine.workers().set(name("w1"), "here", MINUTE)).expect("set");
         assert_eq!(block_on(engine.workers().list()).expect("workers").len(), 1);
         scene.pass(MINUTE);
-        assert_eq!(block_on(engine.workers().list()).expect("workers").len(), 0, "it fell silent");
+        assert_eq!(
+            block_on(engine.workers().list()).expect("workers").len(),
+            0,
+            "its worker stopped responding"
+        );
         let long = "x".repeat((1 << 20) + 1);
         let refused = block_on(engine.workers().set(name("w1"), long, MINUTE));
         assert!(matches!(refused, Err(Error::Invalid(invalid)) if invalid.field == "worker"));
@@ -573,7 +577,8 @@ fn batched_reports_count_although_another_engine_redelivered_their_job() {
     let clock = Arc::new(SystemClock);
     let store = Arc::new(Memory::new(clock.clone()));
     let [here, there] = [0, 1].map(|_| {
-        Engine::on(Arc::<Memory>::clone(&store), clock.clone(), Options::default()).expect("made")
+        Engine::on(Arc::<Memory>::clone(&store), clock.clone(), Options::default())
+            .expect("created")
     });
     let fetch = |engine: &Engine, n| block_on(engine.fetch(Fetch { n, ..ask("q") })).expect("jobs");
     for _ in 0..2 {
@@ -587,7 +592,7 @@ fn batched_reports_count_although_another_engine_redelivered_their_job() {
     let again = fetch(&there, 2);
     let done = |job| Finish::of(job, DONE);
     let finished =
-        block_on(here.deliveries().finish_all(again.iter().map(done).collect())).expect("heard");
+        block_on(here.deliveries().finish_all(again.iter().map(done).collect())).expect("received");
     assert!(
         finished.iter().all(|one| matches!(one, FinishResult::Accepted { .. })),
         "{finished:?}"

@@ -24,7 +24,7 @@ fn a_future_borrows_the_engine_and_not_the_handle() {
         (sent(queues.pause(name("q"))), sent(queues.drain(name("q"), Span::ZERO)))
     };
     block_on(paused).expect("paused");
-    assert!(block_on(drained).expect("asked"));
+    assert!(block_on(drained).expect("a response"));
     let counts = sent(engine.jobs().counts(None));
     assert_eq!(block_on(counts).expect("counted"), []);
 }

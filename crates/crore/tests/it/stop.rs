@@ -17,7 +17,7 @@ use crate::test_engine::{Task, ask, jobs};
 const DONE: Outcome = Outcome::Done { result: None };
 
 fn state(engine: &Engine, job: &Job) -> State {
-    block_on(engine.get(job.id)).expect("no error").expect("it is there").live.state
+    block_on(engine.get(job.id)).expect("no error").expect("it exists").live.state
 }
 
 #[test]
@@ -54,8 +54,8 @@ fn reports_in_flight_at_a_stop_count_and_later_ones_lose_nothing() {
             Err(other) => panic!("{other}"),
         }
     }
-    assert!(done >= 64, "those that were with the store went through: {done}");
-    assert_eq!(state(&engine, &later[0]), State::Running, "its lease has to end first");
+    assert!(done >= 64, "calls that were with the store succeeded: {done}");
+    assert_eq!(state(&engine, &later[0]), State::Running, "its lease must expire first");
     let again = block_on(engine.finish(Finish::of(&later[0], DONE))).expect("reported");
     assert!(
         matches!(again, FinishResult::Accepted { .. }),
@@ -74,21 +74,21 @@ fn a_worker_whose_engine_stops_during_a_job_reports_it_at_once() {
         let worker = engine.worker(["q"]);
         let run = scope.spawn(|| {
             worker.run_blocking(|_: &Work<'_>| {
-                begun.send(()).expect("heard");
-                goes_on.lock().expect("no panic").recv().expect("told");
+                begun.send(()).expect("received");
+                goes_on.lock().expect("no panic").recv().expect("a response");
                 Ok::<_, String>(())
             })
         });
         has_begun.recv().expect("begun");
         engine.stop().expect("stopped");
-        go.send(()).expect("heard");
+        go.send(()).expect("received");
         let ended = run.join().expect("no panic");
         assert_eq!(ended.expect_err("it could not be reported").code(), Code::Stopping);
     });
     drop(engine);
     let engine = Engine::open(dir.path()).expect("opened");
-    let job = block_on(engine.get(id)).expect("no error").expect("it is there");
-    assert_eq!(job.live.state, State::Running, "it is handed out again when its lease has ended");
+    let job = block_on(engine.get(id)).expect("no error").expect("it exists");
+    assert_eq!(job.live.state, State::Running, "it is redelivered when its lease expires");
 }
 
 #[test]
@@ -98,7 +98,7 @@ fn the_last_handle_may_be_dropped_on_the_engines_own_thread() {
     impl Wake for DropEngineOnWake {
         fn wake(self: Arc<Self>) {
             drop(self.0.lock().expect("no panic").take());
-            self.1.send(()).expect("heard");
+            self.1.send(()).expect("received");
         }
     }
     let engine = Engine::memory();

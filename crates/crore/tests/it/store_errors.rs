@@ -87,7 +87,7 @@ fn every_call_to_an_engine_on_a_poisoned_store_fails() {
     }
     scene.clock.advance(HOUR);
     assert_eq!(code(engine.upkeep().run_once()), Some(Code::Poisoned));
-    assert!(engine.upkeep().due_at() > scene.now(), "it is tried again, but not at once");
+    assert!(engine.upkeep().due_at() > scene.now(), "it is retried, but not at once");
     scene.engine.stop().expect("stopped");
 }
 
@@ -147,7 +147,7 @@ fn fail_upkeep_once(scene: &TestEngine, sick: &FaultyStore, verb: Verb, after: S
     sick.err_once(verb);
     scene.clock.advance(after);
     assert_eq!(code(scene.engine.upkeep().run_once()), Some(Code::Unavailable), "{verb:?}");
-    assert!(scene.engine.upkeep().due_at() > scene.now(), "{verb:?} is not tried again at once");
+    assert!(scene.engine.upkeep().due_at() > scene.now(), "{verb:?} is not retried at once");
     scene.pass(SECOND);
 }
 
@@ -233,7 +233,7 @@ fn a_limit_applies_even_if_reading_it_back_failed() {
 /// An engine with its own thread, on the system clock.
 fn engine_with_thread(sick: &Arc<FaultyStore>) -> Engine {
     Engine::on(Arc::<FaultyStore>::clone(sick), Arc::new(SystemClock), Options::default())
-        .expect("made")
+        .expect("created")
 }
 
 #[test]

@@ -128,7 +128,7 @@ impl TestEngine {
     }
 
     pub(crate) fn get(&self, id: JobId) -> Job {
-        block_on(self.engine.get(id)).expect("no error").expect("it is there")
+        block_on(self.engine.get(id)).expect("no error").expect("it exists")
     }
 
     pub(crate) fn state(&self, id: JobId) -> State {
@@ -137,7 +137,7 @@ impl TestEngine {
 }
 
 pub(crate) fn name(text: &str) -> Name {
-    Name::new("name", text).expect("a good name")
+    Name::new("name", text).expect("a valid name")
 }
 
 /// A plain job.

@@ -155,7 +155,7 @@ fn a_paused_schedule_does_not_fire_nor_catch_up_when_resumed() {
         block_on(scene.engine.schedules().pause(&name("s"))).expect("paused");
         scene.pass(HOUR);
         assert_eq!(fired(scene), 0);
-        block_on(scene.engine.schedules().resume(&name("s"))).expect("goes on");
+        block_on(scene.engine.schedules().resume(&name("s"))).expect("resumed");
         scene.settle();
         assert_eq!(fired(scene), 0);
         scene.pass(MINUTE);
@@ -173,7 +173,7 @@ fn a_schedule_that_is_set_again_keeps_its_next_tick_unless_its_timing_changes() 
         scene.clock.advance(HOUR.times(3));
         set(scene, "every 1h", Missed::Once);
         scene.settle();
-        assert_eq!(fired(scene), 1, "what it missed is still missed");
+        assert_eq!(fired(scene), 1, "missed events stay missed");
         scene.clock.advance(HOUR.times(3));
         set(scene, "every 2h", Missed::Once);
         scene.settle();
@@ -211,7 +211,7 @@ fn a_queue_is_found_by_its_exact_name() {
             assert!(block_on(scene.engine.queues().get(&name(queue))).expect("settings").paused);
         }
         for queue in names {
-            block_on(scene.engine.queues().resume(name(queue))).expect("goes on");
+            block_on(scene.engine.queues().resume(name(queue))).expect("resumed");
         }
         let queues = block_on(scene.engine.queues().list()).expect("queues");
         assert_eq!(queues.len(), names.len());
@@ -274,7 +274,7 @@ fn a_limit_of_zero_holds_all_jobs_until_it_is_changed_or_removed() {
         scene.settle();
         assert_eq!(fetchable(scene), 3);
         limit(scene, "concurrency 4");
-        assert_eq!(fetchable(scene), 1, "what is in use stays in use");
+        assert_eq!(fetchable(scene), 1, "held permits stay held");
         block_on(scene.engine.limits().remove(name("l"))).expect("removed");
         scene.settle();
         assert_eq!(fetchable(scene), 6);

@@ -7,7 +7,7 @@ use crore::{Engine, Error, block_on};
 use crate::test_engine::on_both;
 
 fn name(text: &str) -> Name {
-    Name::new("token", text).expect("a good name")
+    Name::new("token", text).expect("a valid name")
 }
 
 #[test]

@@ -188,7 +188,7 @@ mod tests {
     fn each_extent_has_each_step_once_and_quick_only_leaves_out() {
         let full = names(Full);
         for (i, name) in full.iter().enumerate() {
-            assert!(!full[..i].contains(name), "{name} stands twice");
+            assert!(!full[..i].contains(name), "{name} is listed twice");
         }
         let quick = names(Quick);
         assert!(quick.iter().all(|name| full.contains(name)));

@@ -70,7 +70,7 @@ fn one_run(bench: &EngineBench, in_flight: usize, sides: [&dyn Contender; 2]) ->
         ran = ran.into_iter().zip(round).map(|(so_far, more)| so_far.merge(more)).collect();
     }
     for side in sides {
-        assert_eq!(side.count(), bench.scale.backlog, "what was pushed is finished");
+        assert_eq!(side.count(), bench.scale.backlog, "every pushed job is finished");
     }
     ran
 }

@@ -86,7 +86,7 @@ pub(crate) fn measure(bench: &mut LogBench) {
             churned = churned.merge(ran);
             worst = seen;
         }
-        assert_eq!(quiet.count(), backlog, "what was pushed is finished");
+        assert_eq!(quiet.count(), backlog, "every pushed job is finished");
         assert_eq!(store.count(), backlog + left.load(Ordering::Relaxed), "and so are the others");
         let late = [&churned, &calm].map(|ran| ran.quantile_millis(P999));
         with.0.push(late[0]);

@@ -134,7 +134,7 @@ fn one_run(bench: &mut LogBench, load: CycleLoad, sides: &[CycleSide<'_>]) -> Ve
     let ran = take_turns(&mut turns, bench.scale.span);
     drop(turns);
     for side in sides {
-        assert_eq!(side.contender.count(), side.backlog, "what was pushed is finished");
+        assert_eq!(side.contender.count(), side.backlog, "every pushed job is finished");
     }
     ran
 }

@@ -21,7 +21,7 @@ fn open_timed(dir: &Path, jobs: u64) -> (EmbeddedStore, f64) {
     let store = EmbeddedStore::open(dir);
     let count = store.count();
     let seconds = start.elapsed().as_secs_f64();
-    assert!(count == jobs, "{count} jobs came back of {jobs}");
+    assert!(count == jobs, "{count} of {jobs} jobs were returned");
     (store, seconds)
 }
 

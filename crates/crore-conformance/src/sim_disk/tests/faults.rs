@@ -24,7 +24,7 @@ fn a_fault_hits_the_call_it_was_set_for_once_or_from_then_on() {
         });
         assert_eq!(went, expected, "{then:?}");
         disk.heal();
-        f.write(0, b"x").expect("well again");
+        f.write(0, b"x").expect("it succeeds");
     }
 }
 
@@ -50,7 +50,7 @@ fn every_kind_of_call_can_fail() {
             f.sync().is_err(),
         ];
         assert_eq!(failed, kinds.map(|each| kind == DiskCall::Any || kind == each), "{kind:?}");
-        assert_eq!(disk.calls(), 7, "those that fail are counted too");
+        assert_eq!(disk.calls(), 7, "failures are counted, too");
     }
 }
 
@@ -128,10 +128,10 @@ fn data_dropped_by_a_failed_sync_is_readable_but_never_becomes_durable() {
         disk.fail(fault(0, DiskCall::Sync, DiskError::Eio, Recurrence::Once));
         assert!(f.sync().is_err());
         f.write(2048, &[3; 10]).expect("written");
-        f.sync().expect("it knows of no failure");
+        f.sync().expect("no failure");
         assert_eq!(content(&disk, "f")[..2048], [2; 2048], "still in the cache");
         let disk = disk.kill();
-        assert_eq!(content(&disk, "f")[..2048], [2; 2048], "which outlives the process");
+        assert_eq!(content(&disk, "f")[..2048], [2; 2048], "it outlives the process");
         let after = content(&disk.crash(seed), "f");
         assert_eq!(after[2048..], [3; 10], "written after the failure, and synced");
         for sector in after[..2048].chunks(512) {

@@ -55,7 +55,7 @@ pub(in super::super) async fn a_dead_job_retried_by_hand_starts_afresh(s: &JobsS
     s.apply_to_current(job.id, &JobEvent::Retry).await;
     let again = s.claim_one("q").await;
     assert_eq!((again.id, again.live.attempt, again.live.due), (job.id, 1, s.now()));
-    assert!(again.live.delivery > job.live.delivery, "the fence does not start afresh");
+    assert!(again.live.delivery > job.live.delivery, "the fencing token does not restart");
 }
 
 pub(in super::super) async fn a_snoozed_job_costs_no_attempt(s: &JobsSubject) {
@@ -206,7 +206,7 @@ pub(in super::super) async fn any_delivery_may_report_if_the_job_allows_it(s: &J
         let waits = s.job(job.id).await;
         s.apply_as_decided(&waits, &finished(&job, Outcome::Done { result: None })).await;
         assert_eq!(s.job(job.id).await.live.state, State::Done);
-        assert_eq!(s.claim_ids(&["q"], 9).await, [], "it waits no more");
+        assert_eq!(s.claim_ids(&["q"], 9).await, [], "it no longer waits");
     }
 }
 

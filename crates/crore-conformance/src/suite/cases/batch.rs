@@ -71,7 +71,7 @@ pub(in super::super) async fn a_batch_brings_groups_and_their_members(s: &JobsSu
     numbers.extend(groups.iter().map(|group| group.0));
     numbers.sort_unstable();
     numbers.dedup();
-    assert_eq!(numbers.len(), 6, "no number names two things");
+    assert_eq!(numbers.len(), 6, "numbers are unique");
 }
 
 pub(in super::super) async fn two_of_a_batch_with_one_key_are_one_job(s: &JobsSubject) {
@@ -124,7 +124,7 @@ pub(in super::super) async fn a_reference_to_nothing_breaks_one_job_and_not_the_
         .jobs;
     let broken = |thing| Pushed::Broken(thing);
     assert_eq!(answers[1], broken(DependencyTarget::Job(nobody)));
-    assert_eq!(answers[2], broken(DependencyTarget::Job(nobody)), "whatever is needed of it");
+    assert_eq!(answers[2], broken(DependencyTarget::Job(nobody)), "for any condition");
     assert_eq!(answers[3], broken(DependencyTarget::Group(no_group)));
     assert_eq!(answers[4], broken(DependencyTarget::Group(no_group)));
     let stored = [answers[0].id().expect("stored"), answers[5].id().expect("stored")];
@@ -155,7 +155,7 @@ pub(in super::super) async fn a_job_that_is_not_stored_leaves_no_trace(s: &JobsS
     assert!(matches!(pushes.jobs[1], Pushed::New(_)), "{pushes:?}");
     assert!(matches!(pushes.jobs[2], Pushed::Duplicate(_)), "{pushes:?}");
     let group = expect_ok(s.store.group(pushes.groups[0])).await.expect("the group is there");
-    assert_eq!(group.size, 1, "only what is stored is a member");
+    assert_eq!(group.size, 1, "only stored jobs are members");
     assert_eq!(s.claim(&["q"], 9).await.len(), 1);
 }
 

@@ -12,7 +12,7 @@ use super::depend::{after, state};
 
 async fn broken(s: &JobsSubject, id: JobId) {
     let live = s.job(id).await.live;
-    assert_eq!((live.state, live.broken), (State::Waiting, true), "held until it is decided upon");
+    assert_eq!((live.state, live.broken), (State::Waiting, true), "held until the decision");
 }
 
 pub(in super::super) async fn a_cancelled_job_breaks_jobs_that_need_its_success(s: &JobsSubject) {
@@ -55,7 +55,7 @@ pub(in super::super) async fn a_done_job_that_is_removed_breaks_nobody(s: &JobsS
     let waits = s.push(new).await;
     s.done(&first).await;
     s.apply_to_current(first.id, &JobEvent::Delete).await;
-    assert!(!s.job(waits).await.live.broken, "it had succeeded");
+    assert!(!s.job(waits).await.live.broken, "the job had succeeded");
     s.done(&s.claim_one("other").await).await;
     assert_eq!(s.claim_ids(&["then"], 9).await, [waits]);
 }
@@ -104,7 +104,7 @@ pub(in super::super) async fn a_broken_job_that_is_retried_by_hand_runs(s: &Jobs
     s.apply_to_current(first, &JobEvent::Cancel).await;
     s.apply_to_current(id, &JobEvent::Broken).await;
     s.apply_to_current(id, &JobEvent::Retry).await;
-    assert_eq!(state(s, id).await, State::Ready, "nothing is left that it could wait for");
+    assert_eq!(state(s, id).await, State::Ready, "it waits for nothing any more");
     assert_eq!(s.claim_ids(&["then"], 9).await, [id]);
 }
 
@@ -117,7 +117,7 @@ pub(in super::super) async fn broken_jobs_are_listed_until_they_are_decided_upon
     let mut found = ids(&expect_ok(s.store.lapsed(9)).await.broken);
     found.sort_unstable();
     assert_eq!(found, waits);
-    assert_eq!(s.job(waits[0]).await, before, "looking changes nothing");
+    assert_eq!(s.job(waits[0]).await, before, "reading changes nothing");
     assert_eq!(expect_ok(s.store.lapsed(2)).await.broken.len(), 2);
     for id in waits {
         s.apply_to_current(id, &JobEvent::Broken).await;

@@ -17,7 +17,7 @@ pub(in super::super) async fn one_live_lease_per_job(s: &JobsSubject) {
     assert_eq!(s.claim_ids(&["q"], 9).await, pushed[2..]);
     assert_eq!(s.claim_ids(&["q"], 9).await, []);
     s.advance(MINUTE);
-    assert_eq!(s.claim_ids(&["q"], 9).await, [], "a lapse is decided upon, not assumed");
+    assert_eq!(s.claim_ids(&["q"], 9).await, [], "a lapse needs a decision");
 }
 
 pub(in super::super) async fn claims_at_once_share_no_job(s: &JobsSubject) {
@@ -78,7 +78,7 @@ pub(in super::super) async fn order_is_priority_then_due_then_id(s: &JobsSubject
     let order = [8, 1, 4, 6, 7, 0, 5, 2, 3].map(|n: usize| pushed[n]);
     assert_eq!(s.claim_ids(&["q"], 4).await, order[..4]);
     for id in &order[4..] {
-        assert_eq!(s.claim_ids(&["q"], 1).await, [*id], "one by one as all at once");
+        assert_eq!(s.claim_ids(&["q"], 1).await, [*id], "one by one as in one call");
     }
 }
 
@@ -191,7 +191,7 @@ pub(in super::super) async fn an_edited_job_is_claimed_at_its_new_position(s: &J
     s.apply_to_current(pushed[1], &JobEvent::Edit(edit)).await;
     let later = JobEdit { spec: None, due: Some(DueTime::After(Span::from_secs(9))) };
     s.apply_to_current(pushed[0], &JobEvent::Edit(later)).await;
-    assert_eq!(s.claim_ids(&["q"], 9).await, [pushed[2]], "the others have left");
+    assert_eq!(s.claim_ids(&["q"], 9).await, [pushed[2]], "the other workers have left");
     assert_eq!(s.claim_ids(&["r"], 9).await, [pushed[1]]);
     assert_eq!(s.job(pushed[0]).await.live.state, State::Scheduled);
 }

@@ -42,7 +42,7 @@ async fn sealed_pair(s: &JobsSubject) -> (GroupId, JobId, JobId) {
 
 pub(in super::super) async fn a_group_counts_its_members(s: &JobsSubject) {
     let (id, _, _) = sealed_pair(s).await;
-    assert_eq!(counts(s, id).await, (2, 0, 0), "those that wait for it are no members");
+    assert_eq!(counts(s, id).await, (2, 0, 0), "its dependants are not members");
     assert!(group(s, id).await.sealed);
     let before = group(s, id).await.revision;
     s.done(&s.claim_one("q").await).await;
@@ -68,7 +68,7 @@ pub(in super::super) async fn a_job_that_needs_all_to_succeed_breaks_when_a_dead
     let dead = s.claim_one("q").await;
     s.fail_for_good(&dead).await;
     s.apply_to_current(dead.id, &JobEvent::Prune).await;
-    assert!(s.job(success).await.live.broken, "it is held, to be cancelled");
+    assert!(s.job(success).await.live.broken, "it is running with a stop request");
     s.done(&s.claim_one("q").await).await;
     assert_eq!(s.claim_ids(&["then"], 9).await, [end]);
     assert_eq!(counts(s, id).await, (2, 2, 1), "a lost member still counts");
@@ -108,7 +108,7 @@ pub(in super::super) async fn a_removed_member_is_no_member(s: &JobsSubject) {
     assert_eq!(counts(s, id).await, (1, 1, 1));
     assert_eq!(s.claim_ids(&["then"], 9).await, [end, success], "the last one left succeeded");
     s.apply_to_current(done.id, &JobEvent::Delete).await;
-    assert_eq!(counts(s, id).await, (1, 1, 1), "what succeeded stays counted");
+    assert_eq!(counts(s, id).await, (1, 1, 1), "successes stay counted");
 }
 
 pub(in super::super) async fn a_cancelled_member_keeps_a_group_from_succeeding(s: &JobsSubject) {
@@ -133,7 +133,7 @@ pub(in super::super) async fn an_open_group_waits_for_its_seal(s: &JobsSubject) 
     assert_eq!(counts(s, id).await, (2, 1, 1));
     assert_eq!(s.write(StoreWrite::Seal(id)).await, Applied::Yes(Vec::new()));
     assert!(group(s, id).await.sealed);
-    assert_eq!(s.claim_ids(&["then"], 9).await, [], "one has not run");
+    assert_eq!(s.claim_ids(&["then"], 9).await, [], "one member has not run");
     s.done(&s.claim_one("q").await).await;
     assert_eq!(s.claim(&["then"], 9).await.len(), 1);
 }
@@ -153,7 +153,7 @@ pub(in super::super) async fn a_seal_is_set_once(s: &JobsSubject) {
     let answers = s.write_all([id, id, unknown].map(StoreWrite::Seal).to_vec()).await;
     assert_eq!(answers, [Applied::Yes(Vec::new()), Applied::Stale, Applied::Stale]);
     let sealed = s.batch(grouped(vec![member()])).await.groups[0];
-    assert_eq!(s.write(StoreWrite::Seal(sealed)).await, Applied::Stale, "it was born with one");
+    assert_eq!(s.write(StoreWrite::Seal(sealed)).await, Applied::Stale, "it was created sealed");
 }
 
 pub(in super::super) async fn an_empty_group_has_ended_once_it_is_sealed(s: &JobsSubject) {

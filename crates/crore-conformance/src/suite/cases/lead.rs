@@ -15,7 +15,7 @@ pub(in super::super) async fn one_node_leads_at_a_time(s: &StoreSubject) {
     assert_eq!(lead(s, 1, MINUTE).await, Lead::Yes(until));
     s.advance(SECOND);
     assert_eq!(lead(s, 2, MINUTE).await, Lead::No(until));
-    assert_eq!(lead(s, u64::MAX, MINUTE).await, Lead::No(until), "any node has a number");
+    assert_eq!(lead(s, u64::MAX, MINUTE).await, Lead::No(until), "any number is a node");
 }
 
 pub(in super::super) async fn of_two_nodes_at_once_one_leads(s: &StoreSubject) {
@@ -40,12 +40,12 @@ pub(in super::super) async fn another_takes_over_after_the_end(s: &StoreSubject)
     s.advance(MILLI);
     let until = s.now().after(MINUTE);
     assert_eq!(lead(s, 2, MINUTE).await, Lead::Yes(until));
-    assert_eq!(lead(s, 1, MINUTE).await, Lead::No(until), "the first has lost it");
+    assert_eq!(lead(s, 1, MINUTE).await, Lead::No(until), "the first worker has lost it");
 }
 
 pub(in super::super) async fn a_leader_that_asks_for_no_time_hands_over(s: &StoreSubject) {
     lead(s, 1, MINUTE).await;
-    assert!(matches!(lead(s, 2, Span::ZERO).await, Lead::No(_)), "not another for it");
+    assert!(matches!(lead(s, 2, Span::ZERO).await, Lead::No(_)), "no other node takes over");
     assert!(matches!(lead(s, 2, MINUTE).await, Lead::No(_)));
     lead(s, 1, Span::ZERO).await;
     assert_eq!(lead(s, 2, MINUTE).await, Lead::Yes(s.now().after(MINUTE)));

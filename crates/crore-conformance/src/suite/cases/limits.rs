@@ -18,10 +18,10 @@ pub(in super::super) async fn no_more_run_than_a_limit_allows(s: &JobsSubject) {
     let pushed = s.push_all(limited(5)).await;
     let claimed = s.ask(claim(&["q"], 9)).await;
     assert_eq!(ids(&claimed.jobs), pushed[..2]);
-    assert_eq!(claimed.next_at, None, "no time will help");
+    assert_eq!(claimed.next_at, None, "no wait can help");
     assert_eq!(s.claim_ids(&["q"], 9).await, []);
     s.done(&claimed.jobs[0]).await;
-    assert_eq!(s.claim_ids(&["q"], 9).await, [pushed[2]], "one permit came back");
+    assert_eq!(s.claim_ids(&["q"], 9).await, [pushed[2]], "one permit is returned");
 }
 
 pub(in super::super) async fn a_limit_holds_over_queues_kinds_and_claims(s: &JobsSubject) {
@@ -40,7 +40,7 @@ pub(in super::super) async fn claims_at_once_do_not_pass_a_limit(s: &JobsSubject
     let (a, b, c, d) = tokio::join!(ask(), ask(), ask(), ask());
     let running = a.len() + b.len() + c.len() + d.len();
     assert!(running <= 3, "{running} run");
-    assert_eq!(running + s.claim(&["q"], 9).await.len(), 3, "and none is wasted");
+    assert_eq!(running + s.claim(&["q"], 9).await.len(), 3, "no permit is wasted");
 }
 
 pub(in super::super) async fn each_value_has_its_own_bucket(s: &JobsSubject) {
@@ -70,7 +70,11 @@ pub(in super::super) async fn a_blocked_lane_blocks_no_other(s: &JobsSubject) {
     assert_eq!(s.claim_ids(&["q"], 9).await, order[3..]);
     let late = s.push(job("q")).await;
     s.done(&first[0]).await;
-    assert_eq!(s.claim_ids(&["q"], 9).await, [pushed[1], late], "the blocked in their order too");
+    assert_eq!(
+        s.claim_ids(&["q"], 9).await,
+        [pushed[1], late],
+        "blocked jobs keep their order, too"
+    );
 }
 
 pub(in super::super) async fn a_blocked_queue_yields_to_the_next_in_strict_order(s: &JobsSubject) {
@@ -95,7 +99,7 @@ pub(in super::super) async fn a_rate_lets_through_its_burst_and_then_its_pace(s:
     assert_eq!(
         (ids(&none.jobs), none.next_at),
         (vec![], first.next_at),
-        "not by ending, nor early"
+        "neither by ending nor early"
     );
     s.advance(Span::from_millis(1));
     assert_eq!(s.claim_ids(&["q"], 9).await, [pushed[3]]);
@@ -125,7 +129,7 @@ pub(in super::super) async fn a_rate_that_is_made_faster_forgets_what_it_cannot_
     s.define_limit("x", "rate 1/1s burst 1 concurrency 1").await;
     assert_eq!(s.claim_ids(&["q"], 9).await, [], "one is running");
     s.done(&running[0]).await;
-    assert_eq!(s.claim_ids(&["q"], 9).await, [], "the rate is just used up");
+    assert_eq!(s.claim_ids(&["q"], 9).await, [], "the rate limit is exhausted");
     s.advance(SECOND);
     assert_eq!(s.claim_ids(&["q"], 9).await, pushed[1..]);
 }
@@ -160,7 +164,7 @@ pub(in super::super) async fn a_rate_is_asked_before_the_limits_after_it(s: &Job
     let both = s.push(job("q").limit("x").limit("y")).await;
     assert_eq!(s.claim_ids(&["q"], 9).await, [], "one is running");
     s.define_limit("x", "rate 1/1s burst 1").await;
-    assert_eq!(s.claim_ids(&["q"], 9).await, [], "just used up");
+    assert_eq!(s.claim_ids(&["q"], 9).await, [], "exhausted");
     s.advance(SECOND);
     assert_eq!(s.claim_ids(&["q"], 9).await, [], "one is running");
     s.done(&busy).await;
@@ -175,7 +179,7 @@ pub(in super::super) async fn the_next_time_is_returned_only_when_fewer_jobs_wer
     assert_eq!(s.ask(claim(&["q"], 1)).await.next_at, None);
     assert_eq!(s.ask(claim(&["q"], 2)).await.next_at, None, "others had room");
     let rest = s.ask(claim(&["q"], 9)).await;
-    assert_eq!((rest.jobs.len(), rest.next_at), (1, None), "nobody is held by the rate");
+    assert_eq!((rest.jobs.len(), rest.next_at), (1, None), "the rate limit holds no job");
 }
 
 pub(in super::super) async fn a_job_runs_only_if_all_its_limits_allow(s: &JobsSubject) {
@@ -185,11 +189,11 @@ pub(in super::super) async fn a_job_runs_only_if_all_its_limits_allow(s: &JobsSu
     let pushed = s.push_all([vec![both(); 3], limited(3)].concat()).await;
     let running = s.claim(&["q"], 9).await;
     let expected = [0, 3, 4].map(|n: usize| pushed[n]);
-    assert_eq!(ids(&running), expected, "what `y` holds back takes nothing of `x`");
+    assert_eq!(ids(&running), expected, "jobs held by `y` take no permit of `x`");
     s.done(&running[1]).await;
     assert_eq!(s.claim_ids(&["q"], 9).await, [pushed[5]], "`y` still holds the others");
     s.done(&running[0]).await;
-    assert_eq!(s.claim_ids(&["q"], 9).await, [pushed[1]], "both permits came back");
+    assert_eq!(s.claim_ids(&["q"], 9).await, [pushed[1]], "both permits are returned");
 }
 
 /// First no permit is left, then no time has passed: each blocks, and neither for ever.
@@ -212,11 +216,11 @@ pub(in super::super) async fn a_changed_limit_holds_by_its_new_terms(s: &JobsSub
     let pushed = s.push_all(limited(4)).await;
     assert_eq!(s.claim_ids(&["q"], 9).await, pushed[..1]);
     s.define_limit("x", "rate 1/1s").await;
-    assert_eq!(s.claim_ids(&["q"], 9).await, pushed[1..2], "no matter how many run");
+    assert_eq!(s.claim_ids(&["q"], 9).await, pushed[1..2], "however many run");
     s.advance(SECOND);
     assert_eq!(s.claim_ids(&["q"], 9).await, pushed[2..3]);
     s.define_limit("x", "concurrency 4").await;
-    assert_eq!(s.claim_ids(&["q"], 9).await, pushed[3..], "no matter how fast");
+    assert_eq!(s.claim_ids(&["q"], 9).await, pushed[3..], "however fast");
 }
 
 pub(in super::super) async fn unclaimed_jobs_do_not_use_the_rate(s: &JobsSubject) {

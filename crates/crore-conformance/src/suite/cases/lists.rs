@@ -100,7 +100,7 @@ pub(in super::super) async fn jobs_that_ended_together_are_all_listed(s: &StoreS
         let mut found = listed(s, query(State::Done, n)).await;
         found.sort_unstable();
         pushed.sort_unstable();
-        assert_eq!(found, pushed, "in pages of {n}: none twice, none skipped");
+        assert_eq!(found, pushed, "pages of {n}: no job is repeated or skipped");
     }
 }
 

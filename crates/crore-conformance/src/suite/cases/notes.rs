@@ -42,7 +42,7 @@ pub(in super::super) async fn notes_change_nothing_of_the_job(s: &StoreSubject) 
     note(s, vec![progress(&running, 10, "one"), line(&running, "two")]).await;
     assert_eq!(s.job(running.id).await, running);
     s.done(&running).await;
-    assert_eq!(notes(s, running.id).await.lines.len(), 1, "they outlive the run");
+    assert_eq!(notes(s, running.id).await.lines.len(), 1, "notes outlive the run");
 }
 
 pub(in super::super) async fn the_newest_lines_are_kept(s: &StoreSubject) {

@@ -112,8 +112,8 @@ pub(in super::super) async fn a_lease_ends_at_its_end_and_not_before(s: &StoreSu
     s.advance(MILLI);
     for _ in 0..2 {
         let lapses = expect_ok(s.store.lapsed(9)).await;
-        assert_eq!(lapses.lapsed, std::slice::from_ref(&running), "looking changes nothing");
-        assert_eq!(lapses.next_at, None, "what is reported is not what comes next");
+        assert_eq!(lapses.lapsed, std::slice::from_ref(&running), "reading changes nothing");
+        assert_eq!(lapses.next_at, None, "the reported time is not the next one");
     }
     assert_eq!(s.job(running.id).await, running);
     s.apply_as_decided(&running, &JobEvent::Lapsed(running.live.delivery)).await;
@@ -136,7 +136,7 @@ pub(in super::super) async fn lapsed_leases_are_listed_no_more_than_asked(s: &St
         let left = expect_ok(s.store.lapsed(9)).await.lapsed.len();
         assert_eq!(left, 5_usize.saturating_sub(2 * round));
     }
-    assert_eq!(s.claim_ids(&["q"], 9).await, ids(&running), "all came back, in their order");
+    assert_eq!(s.claim_ids(&["q"], 9).await, ids(&running), "all are returned in order");
 }
 
 pub(in super::super) async fn a_renewed_lease_has_not_lapsed(s: &StoreSubject) {

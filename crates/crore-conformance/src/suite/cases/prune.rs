@@ -88,7 +88,7 @@ pub(in super::super) async fn settings_whose_time_is_over_prune_nothing(s: &Stor
     let running = s.start(job("q")).await;
     s.advance(MINUTE);
     s.done(&running).await;
-    assert_eq!(prune(s, 9).await.jobs, 0, "the queue has the defaults again");
+    assert_eq!(prune(s, 9).await.jobs, 0, "the queue has its defaults again");
     assert!(is_there(s, running.id).await);
 }
 
@@ -103,7 +103,7 @@ pub(in super::super) async fn ended_jobs_are_pruned_to_the_maximum_of_the_queue(
         }
         let elsewhere = ended(s, "r", end).await;
         let keep = if matches!(end, EndKind::Dead) { 1 } else { 2 };
-        assert_eq!(prune(s, 99).await.jobs, 4 - keep, "{end:?} are counted by themselves");
+        assert_eq!(prune(s, 99).await.jobs, 4 - keep, "{end:?} are counted separately");
         for (n, id) in all.iter().enumerate() {
             assert_eq!(is_there(s, *id).await, n >= 4 - keep, "{end:?} {n}: the newest stay");
         }
@@ -178,7 +178,7 @@ pub(in super::super) async fn a_pruned_job_lets_go_of_what_it_held(s: &StoreSubj
     assert_eq!(prune(s, 9).await.jobs, 1);
     let again = s.push(keyed()).await;
     assert!(again > dead.id, "its keys are free");
-    assert!(s.job(waits).await.live.broken, "what it was can no longer succeed");
+    assert!(s.job(waits).await.live.broken, "the removed job can no longer succeed");
 }
 
 pub(in super::super) async fn pruning_a_job_takes_its_result_along(s: &StoreSubject) {
@@ -209,7 +209,7 @@ pub(in super::super) async fn a_group_goes_a_day_after_its_end(s: &StoreSubject)
     s.done(&running).await;
     s.clock.set(s.now().after(GROUP_RETENTION).before(MILLI));
     prune(s, 9).await;
-    assert!(expect_ok(s.store.group(id)).await.is_some(), "it ended less than a day ago");
+    assert!(expect_ok(s.store.group(id)).await.is_some(), "the job ended less than a day ago");
     s.advance(MILLI);
     prune(s, 9).await;
     assert_eq!(expect_ok(s.store.group(id)).await, None);

@@ -56,9 +56,9 @@ pub(in super::super) async fn payload_bytes_are_kept_exactly(s: &JobsSubject) {
         let payload = Payload::new(Encoding::Bytes, bytes);
         let id = s.push(job("q").payload(payload.clone())).await;
         let kept = s.job(id).await.spec.payload.clone();
-        assert!(kept == payload, "{payload:?} came back as {kept:?}");
+        assert!(kept == payload, "{payload:?} was returned as {kept:?}");
         let claimed = s.claim_one("q").await.spec.payload.clone();
-        assert!(claimed == payload, "{payload:?} was handed out as {claimed:?}");
+        assert!(claimed == payload, "{payload:?} was delivered as {claimed:?}");
     }
 }
 
@@ -97,7 +97,7 @@ pub(in super::super) async fn an_unusual_kind_name_is_distinct(s: &JobsSubject) 
         (ask.kinds, ask.worker) = (Some(vec![name(kind)]), name(kind));
         let claimed = s.ask(ask).await.jobs;
         assert_eq!(ids(&claimed), [id], "kind `{kind}`");
-        assert_eq!(claimed[0].live.worker, Some(name(kind)), "a worker may be named so too");
+        assert_eq!(claimed[0].live.worker, Some(name(kind)), "a worker may have the same name");
     }
 }
 

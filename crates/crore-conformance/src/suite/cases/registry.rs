@@ -42,7 +42,7 @@ pub(in super::super) async fn a_definition_comes_back_as_it_was_set(s: &StoreSub
         let entry = RegistryEntry { name: name("it"), value, revision, expires_at: None };
         assert_eq!(entries(s, entry.value.table()).await, std::slice::from_ref(&entry));
     }
-    assert_eq!(entries(s, RegistryTable::Schedules).await, [], "each table is apart");
+    assert_eq!(entries(s, RegistryTable::Schedules).await, [], "tables are separate");
 }
 
 pub(in super::super) async fn entries_are_listed_by_name_in_pages(s: &StoreSubject) {
@@ -84,7 +84,7 @@ pub(in super::super) async fn revisions_of_a_name_grow_and_never_start_again(s: 
 
 pub(in super::super) async fn a_definition_applies_only_if_its_guard_holds(s: &StoreSubject) {
     let nothing = DefineGuard::At(Revision(1));
-    assert_eq!(s.define(set("it", "0", nothing)).await, Defined::Stale, "there is nothing yet");
+    assert_eq!(s.define(set("it", "0", nothing)).await, Defined::Stale, "nothing is defined yet");
     let first = revision(s, set("it", "1", DefineGuard::Absent)).await;
     let before = entries(s, RegistryTable::Handlers).await;
     assert_eq!(s.define(set("it", "2", DefineGuard::Absent)).await, Defined::Stale);
@@ -182,6 +182,6 @@ pub(in super::super) async fn entries_whose_time_is_over_are_pruned(s: &StoreSub
 
 pub(in super::super) async fn a_missing_entry_may_be_removed(s: &StoreSubject) {
     let remove = Define::remove(RegistryTable::Handlers, name("nothing"));
-    assert!(matches!(s.define(remove).await, Defined::Yes(_)), "if it is there");
+    assert!(matches!(s.define(remove).await, Defined::Yes(_)), "if it exists");
     assert_eq!(entries(s, RegistryTable::Handlers).await, []);
 }

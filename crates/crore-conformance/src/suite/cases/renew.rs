@@ -14,11 +14,11 @@ fn until(s: &JobsSubject, span: Span) -> Renewed {
 pub(in super::super) async fn a_renewal_extends_a_lease_from_now(s: &JobsSubject) {
     let mut job = s.start(job("q").with(|job| job.spec.lease = Some(MINUTE))).await;
     s.advance(SECOND);
-    assert_eq!(s.renew(&job, None).await, until(s, MINUTE), "as long as the job says");
+    assert_eq!(s.renew(&job, None).await, until(s, MINUTE), "as long as the job requests");
     job.live.lease_until = s.now().after(MINUTE);
     assert_eq!(s.job(job.id).await, job, "and nothing else changes");
     let long = Span::from_secs(500);
-    assert_eq!(s.renew(&job, Some(long)).await, until(s, long), "as long as is asked");
+    assert_eq!(s.renew(&job, Some(long)).await, until(s, long), "as long as requested");
     job.live.lease_until = s.now().after(long);
     assert_eq!(s.job(job.id).await, job);
 }
@@ -67,9 +67,9 @@ pub(in super::super) async fn a_lease_that_is_not_held_is_not_extended(s: &JobsS
     s.finish_as_decided(&first, Outcome::Interrupted).await;
     assert_eq!(s.renew(&first, None).await, Renewed::Stale, "it was handed back");
     let second = s.claim_one("q").await;
-    assert_eq!(s.renew(&first, None).await, Renewed::Stale, "it is another's now");
+    assert_eq!(s.renew(&first, None).await, Renewed::Stale, "another worker holds it");
     let next = with_delivery(&second, second.live.delivery.0 + 1);
-    assert_eq!(s.renew(&next, None).await, Renewed::Stale, "there is no such delivery yet");
+    assert_eq!(s.renew(&next, None).await, Renewed::Stale, "the delivery does not exist yet");
     assert_eq!(s.job(second.id).await, second);
     s.done(&second).await;
     assert_eq!(s.renew(&second, None).await, Renewed::Stale, "it has ended");

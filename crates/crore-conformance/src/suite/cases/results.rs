@@ -49,7 +49,7 @@ pub(in super::super) async fn a_large_result_is_kept_exactly(s: &JobsSubject) {
 pub(in super::super) async fn of_two_takers_one_gets_the_result(s: &JobsSubject) {
     let id = done_with(s, job("q").keep(ResultRetention::Once(MINUTE))).await;
     let seen = s.job(id).await;
-    assert!(seen.live.result.as_ref().is_some_and(|kept| kept.once), "to be read once");
+    assert!(seen.live.result.as_ref().is_some_and(|kept| kept.once), "the result is read-once");
     let take = JobEvent::TakeResult;
     let (a, b) = tokio::join!(s.apply_event(&seen, &take), s.apply_event(&seen, &take));
     let wins = [a, b].iter().filter(|answer| **answer != Applied::Stale).count();
@@ -92,7 +92,7 @@ pub(in super::super) async fn a_result_whose_time_is_over_is_pruned_and_its_job_
     s.finish_as_decided(&running, Outcome::Done { result: Some(result()) }).await;
     s.advance(Span::from_millis(59_999));
     expect_ok(s.store.prune(100)).await;
-    assert!(s.job(running.id).await.live.result.is_some(), "not before its time");
+    assert!(s.job(running.id).await.live.result.is_some(), "not before it is due");
     s.advance(MILLI);
     let pruned = expect_ok(s.store.prune(100)).await;
     assert_eq!((pruned.jobs, pruned.others), (0, 1));

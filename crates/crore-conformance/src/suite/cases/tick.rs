@@ -40,7 +40,7 @@ pub(in super::super) async fn a_tick_pushes_its_jobs_and_moves_the_cursor(s: &St
     let (RegistryValue::Schedule(mut expected), RegistryValue::Schedule(found)) =
         (before.value, after.value)
     else {
-        panic!("a schedule stays one")
+        panic!("a schedule became another kind of entry")
     };
     expected.cursor = s.now();
     assert_eq!(found, expected, "nothing but the cursor changes");
@@ -53,7 +53,7 @@ pub(in super::super) async fn of_two_nodes_that_fire_a_tick_one_does(s: &StoreSu
     let (a, b) = tokio::join!(fire(), fire());
     let fired = [&a, &b].iter().filter(|answer| matches!(answer, Applied::Yes(_))).count();
     assert_eq!(fired, 1, "{a:?} and {b:?}");
-    assert_eq!(fire().await, Applied::Stale, "nor later");
+    assert_eq!(fire().await, Applied::Stale, "and not later");
     assert_eq!(s.claim(&["q"], 9).await.len(), 1);
 }
 

@@ -36,7 +36,7 @@ pub(in super::super) async fn a_duplicate_is_answered_with_the_first_and_changes
     let before = s.job(first).await;
     s.advance(SECOND);
     let other = job("elsewhere").kind("other").priority(-5).unique("key", UniqueHold::UntilStart);
-    assert_eq!(s.try_push(other).await, Pushed::Duplicate(first), "keys live in one space");
+    assert_eq!(s.try_push(other).await, Pushed::Duplicate(first), "keys share one namespace");
     assert_eq!(s.job(first).await, before);
     assert_eq!(s.claim_ids(&["elsewhere"], 9).await, [], "the second is not stored");
     assert_eq!(s.claim_ids(&["q"], 9).await, [first]);
@@ -46,7 +46,7 @@ pub(in super::super) async fn of_two_pushes_at_once_one_is_the_duplicate(s: &Job
     for n in 0..10 {
         let new = || job("q").unique(&format!("key {n}"), UniqueHold::UntilEnd);
         let (a, b) = tokio::join!(s.try_push(new()), s.try_push(new()));
-        assert_eq!(a.id(), b.id(), "both are answered with the one job");
+        assert_eq!(a.id(), b.id(), "both return the same job");
         let stored = [a, b].iter().filter(|answer| matches!(answer, Pushed::New(_))).count();
         assert_eq!(stored, 1, "{a:?} and {b:?}");
     }
@@ -194,7 +194,11 @@ pub(in super::super) async fn a_client_id_names_its_job_until_that_is_gone(s: &J
     let mine = || job("q").client("native", "mine");
     let first = s.start(mine()).await;
     s.done(&first).await;
-    assert_eq!(s.try_push(mine()).await, Pushed::Duplicate(first.id), "it is done, but there");
+    assert_eq!(
+        s.try_push(mine()).await,
+        Pushed::Duplicate(first.id),
+        "it is done and still stored"
+    );
     s.apply_to_current(first.id, &JobEvent::Delete).await;
     s.push(mine()).await;
 }
@@ -227,7 +231,7 @@ pub(in super::super) async fn an_ended_job_is_named_as_long_as_it_holds_its_key(
     assert_eq!(s.holders(&["key"]).await, [Some(dead.id)], "a dead job may be retried");
     let done = s.start(job("q").window("done", UniqueHold::Window, MINUTE)).await;
     s.done(&done).await;
-    assert_eq!(s.holders(&["done"]).await, [Some(done.id)], "within its window");
+    assert_eq!(s.holders(&["done"]).await, [Some(done.id)], "the key is held within its window");
     let new = job("q").window("gone", UniqueHold::Window, MINUTE);
     let gone = s.start(new.with(|job| job.spec.retain = JobRetention::Nothing)).await;
     s.done(&gone).await;
@@ -264,7 +268,7 @@ pub(in super::super) async fn a_lock_whose_time_is_over_is_pruned(s: &StoreSubje
     let new = || job("q").window("key", UniqueHold::Window, MINUTE);
     let id = s.push(new()).await;
     expect_ok(s.store.prune(100)).await;
-    assert_eq!(s.try_push(new()).await, Pushed::Duplicate(id), "not before its time");
+    assert_eq!(s.try_push(new()).await, Pushed::Duplicate(id), "not before it is due");
     s.advance(MINUTE);
     let pruned = expect_ok(s.store.prune(100)).await;
     assert_eq!((pruned.jobs, pruned.others), (0, 1));

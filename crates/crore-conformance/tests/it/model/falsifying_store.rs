@@ -50,7 +50,7 @@ pub(super) struct FalsifyingStore<L> {
 }
 
 fn name(text: &str) -> Name {
-    Name::new("name", text).expect("a good name")
+    Name::new("name", text).expect("a valid name")
 }
 
 impl<L: Falsification> FalsifyingStore<L> {

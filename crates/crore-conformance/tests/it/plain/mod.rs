@@ -41,7 +41,7 @@ impl PlainStore {
     /// Runs a method atomically at one instant, then wakes the queues with newly claimable jobs.
     fn run<T>(&self, verb: impl FnOnce(&mut Records) -> T) -> T {
         let (answer, queues) = {
-            let mut records = self.records.lock().expect("no method panics");
+            let mut records = self.records.lock().expect("no panic");
             records.now = records.now.max(self.clock.now());
             let before = records.claimable();
             let answer = verb(&mut records);
@@ -51,7 +51,7 @@ impl PlainStore {
         };
         if !queues.is_empty() {
             let queues: Vec<Name> = queues.into_iter().collect();
-            let hooks = self.hooks.lock().expect("no hook panics").clone();
+            let hooks = self.hooks.lock().expect("no panic").clone();
             hooks.iter().for_each(|hook| hook(&queues));
         }
         answer
@@ -68,7 +68,7 @@ impl PlainStore {
 
 impl Store for PlainStore {
     fn add_wake_hook(&self, hook: WakeHook) {
-        self.hooks.lock().expect("no hook panics").push(hook);
+        self.hooks.lock().expect("no panic").push(hook);
     }
 }
 

@@ -43,7 +43,7 @@ fn every_planted_bug_is_found() {
         JournalBug::TearsBatches,
     ] {
         let found = first_failing_seed(0..300, || JournalStore::new(bug));
-        let (seed, failure) = found.unwrap_or_else(|| panic!("{bug:?} is never found"));
+        let (seed, failure) = found.unwrap_or_else(|| panic!("{bug:?} is never detected"));
         println!("{bug:?}: seed {seed}: {:?}", failure.violations.first());
     }
 }

@@ -4,7 +4,7 @@ use super::*;
 
 async fn item_cursor(n: u8, part: OffsetPage, vain: usize) -> ItemCursor<impl Fn(&Job) -> Vec<u8>> {
     let engine = Engine::memory();
-    let name = Name::new("name", "a").expect("a good name");
+    let name = Name::new("name", "a").expect("a valid name");
     let spec = |n: u8| Spec::new(name.clone(), name.clone(), Payload::json(&n.to_string()));
     let jobs: Vec<_> = (0..n).map(|n| spec(n).into()).collect();
     engine.push_all(jobs.into()).await.expect("pushed");
@@ -22,7 +22,7 @@ async fn item_cursor(n: u8, part: OffsetPage, vain: usize) -> ItemCursor<impl Fn
 async fn a_list_that_skips_too_many_jobs_fails_after_its_items() {
     let mut telling = item_cursor(200, OffsetPage::ALL, 50).await;
     assert_eq!(telling.next_items::<u8>().await.expect("in time").expect("some").len(), 100);
-    let refused = telling.next_items::<u8>().await.expect_err("too much for nothing");
+    let refused = telling.next_items::<u8>().await.expect_err("no growth");
     assert_eq!(refused.code(), tonic::Code::InvalidArgument);
     assert!(refused.message().starts_with("offset: "), "{}", refused.message());
 }

@@ -47,15 +47,15 @@ async fn a_token_in_the_metadata_authenticates_its_owner_only() {
     let server = Server::start().await;
     let pusher = token(&server.engine, "pusher", &[Scope::Push]).await;
     let mut jobs = JobsClient::new(connect(&server).await);
-    let status = jobs.push(one()).await.expect_err("nobody");
+    let status = jobs.push(one()).await.expect_err("unauthenticated");
     assert_eq!((status.code(), problem(&status).code.as_str()), {
         (Code::Unauthenticated, "token-needed")
     });
-    let pushed = jobs.push(with(&pusher, one())).await.expect("let in").into_inner();
+    let pushed = jobs.push(with(&pusher, one())).await.expect("admitted").into_inner();
     let by_id = v1::JobRef { which: Some(v1::job_ref::Which::Id(pushed.jobs[0].id)) };
     for lacking in [
         jobs.get(with(&pusher, by_id.clone())).await.expect_err("no reader"),
-        jobs.cancel(with(&pusher, by_id)).await.expect_err("no operator"),
+        jobs.cancel(with(&pusher, by_id)).await.expect_err("not an operator"),
     ] {
         assert_eq!(lacking.code(), Code::PermissionDenied);
         assert_eq!(problem(&lacking).code, "scope-missing");
@@ -103,7 +103,7 @@ const NEEDS: &[(&str, Option<Scope>)] = &[
 #[tokio::test]
 async fn every_call_admits_exactly_the_presets_with_its_scope() {
     let files = prost_types::FileDescriptorSet::decode(crore_wire::grpc::DESCRIPTORS);
-    let files = files.expect("good descriptors").file;
+    let files = files.expect("valid descriptors").file;
     let ours = files.iter().filter(|file| file.package() == "crore.v1");
     for service in ours.flat_map(|file| &file.service) {
         for call in &service.method {
@@ -160,8 +160,8 @@ async fn a_change_has_one_audit_entry_with_its_object_and_outcome() {
         ..v1::ActRequest::default()
     };
     let mut steps = admin.act_on_all(ask).await.expect("begun").into_inner();
-    while steps.message().await.expect("told").is_some() {}
-    jobs.get(by_id).await.expect_err("gone");
+    while steps.message().await.expect("a response").is_some() {}
+    jobs.get(by_id).await.expect_err("removed");
     let text = std::fs::read_to_string(&file).expect("a file");
     let lines: Vec<Value> =
         text.lines().map(|line| serde_json::from_str(line).expect("an entry")).collect();
@@ -198,7 +198,7 @@ async fn calls_are_counted_by_their_status_and_streams_when_they_end() {
     let mut answers = jobs.push_stream(stream).await.expect("taken").into_inner();
     while answers.message().await.expect("answered").is_some() {}
     let mut admin = AdminClient::new(connect(&server).await);
-    let events = admin.listen(v1::ListenRequest::default()).await.expect("a seat").into_inner();
+    let events = admin.listen(v1::ListenRequest::default()).await.expect("a stream").into_inner();
     drop(events);
     crate::server::eventually(async || {
         let (_, text) = server.page("/metrics").await;
@@ -267,16 +267,16 @@ async fn a_client_certificate_over_tls_authenticates_like_a_token() {
     // Once a token exists, every caller must authenticate.
     let secret = token(&server.engine, "ada", &[Scope::Push]).await;
     let known = secure(&server, &authority, Some(&client)).await.expect("connected");
-    let pushed = JobsClient::new(known).push(one()).await.expect("let in").into_inner();
+    let pushed = JobsClient::new(known).push(one()).await.expect("admitted").into_inner();
     assert_eq!(pushed.refused, 0);
     let seen = server.engine.jobs().counts(None).await.expect("counted");
     assert_eq!(seen.iter().map(|count| count.n).sum::<u64>(), 1);
     // A client without a certificate and token is refused, and so is the certificate of another authority.
     let nobody = secure(&server, &authority, None).await.expect("connected");
     let mut nobody = JobsClient::new(nobody);
-    let status = nobody.push(one()).await.expect_err("nobody");
+    let status = nobody.push(one()).await.expect_err("unauthenticated");
     assert_eq!(status.code(), Code::Unauthenticated, "{status:?}");
-    nobody.push(with(&secret, one())).await.expect("a token is enough");
+    nobody.push(with(&secret, one())).await.expect("admitted by a token");
     let strange = CertificateAuthority::new();
     let strange = strange.sign("client", &["worker.example"], CertificateUse::Client, |_| {});
     if let Ok(stranger) = secure(&server, &authority, Some(&strange)).await {

@@ -25,7 +25,7 @@ fn named(name: &str) -> v1::Named {
 async fn server_information_and_statistics_equal_those_of_http() {
     let server = Server::start().await;
     let mut admin = admin(&server).await;
-    let info = admin.info(v1::InfoRequest {}).await.expect("told").into_inner();
+    let info = admin.info(v1::InfoRequest {}).await.expect("a response").into_inner();
     let other = server.get(BodyEncoding::Json, "/v1/info").await.body;
     assert_eq!((json!(info.version), json!(info.durability)), {
         (other["version"].clone(), other["durability"].clone())
@@ -33,11 +33,11 @@ async fn server_information_and_statistics_equal_those_of_http() {
     assert!((1..=server.engine.status().now().as_millis()).contains(&info.now_ms), "{info:?}");
     push(&server, "mail", 3).await;
     push(&server, "other", 1).await;
-    let counts = admin.counts(queue("mail")).await.expect("told").into_inner().counts;
+    let counts = admin.counts(queue("mail")).await.expect("a response").into_inner().counts;
     let ready = v1::State::Ready.into();
     let mail = v1::Count { queue: "mail".into(), kind: "mail".into(), state: ready, n: 3 };
     assert_eq!(counts, [mail]);
-    assert_eq!(admin.counts(queue("")).await.expect("told").into_inner().counts.len(), 2);
+    assert_eq!(admin.counts(queue("")).await.expect("a response").into_inner().counts.len(), 2);
 }
 
 #[tokio::test]
@@ -51,7 +51,7 @@ async fn a_paused_queue_delivers_nothing_until_resumed() {
     let mut worker = Worker::start(&server, hello("mail", 1, "one")).await;
     admin.resume_queue(queue("mail")).await.expect("resumed");
     assert_eq!(worker.jobs().await.remove(0).id, ids[0]);
-    let status = admin.pause_queue(queue("")).await.expect_err("which?");
+    let status = admin.pause_queue(queue("")).await.expect_err("an id is required");
     assert_eq!((status.code(), problem(&status).field.as_str()), (Code::InvalidArgument, "queue"));
 }
 
@@ -67,7 +67,8 @@ async fn schedules_and_limits_are_set_seen_and_removed() {
         ..v1::Schedule::default()
     };
     admin.set_schedule(schedule.clone()).await.expect("set");
-    let all = admin.list_schedules(v1::Nothing {}).await.expect("told").into_inner().schedules;
+    let all =
+        admin.list_schedules(v1::Nothing {}).await.expect("a response").into_inner().schedules;
     let seen = &all[0];
     assert_eq!((&seen.name, &seen.timing, &seen.missed), {
         (&schedule.name, &schedule.timing, &schedule.missed)
@@ -87,16 +88,20 @@ async fn schedules_and_limits_are_set_seen_and_removed() {
         assert_eq!(status.code(), Code::InvalidArgument, "{field}");
         assert_eq!(problem(&status).field, field);
     }
-    admin.delete_schedule(named("nightly")).await.expect("gone");
+    admin.delete_schedule(named("nightly")).await.expect("removed");
     let limit = v1::Limit { name: "slow".into(), limit: "rate 100/1m".into() };
     admin.set_limit(limit.clone()).await.expect("set");
-    assert_eq!(admin.list_limits(v1::Nothing {}).await.expect("told").into_inner().limits, [limit]);
+    assert_eq!(
+        admin.list_limits(v1::Nothing {}).await.expect("a response").into_inner().limits,
+        [limit]
+    );
     let bad = v1::Limit { name: "slow".into(), limit: "rate of climb".into() };
     let status = admin.set_limit(bad).await.expect_err("refused");
     assert_eq!((status.code(), problem(&status).field.as_str()), (Code::InvalidArgument, "limit"));
-    admin.delete_limit(named("slow")).await.expect("gone");
-    let left = admin.list_schedules(v1::Nothing {}).await.expect("told").into_inner().schedules;
-    let limits = admin.list_limits(v1::Nothing {}).await.expect("told").into_inner().limits;
+    admin.delete_limit(named("slow")).await.expect("removed");
+    let left =
+        admin.list_schedules(v1::Nothing {}).await.expect("a response").into_inner().schedules;
+    let limits = admin.list_limits(v1::Nothing {}).await.expect("a response").into_inner().limits;
     assert!(left.is_empty() && limits.is_empty());
 }
 
@@ -106,7 +111,7 @@ async fn workers_are_listed_with_their_descriptions() {
     let about = json!({ "about": { "version": "1.2" }, "within": "1m" });
     server.call(BodyEncoding::Json, http::Method::PUT, "/v1/workers/ada", Some(&about)).await;
     let workers = admin(&server).await.list_workers(v1::Nothing {}).await;
-    let workers = workers.expect("told").into_inner().workers;
+    let workers = workers.expect("a response").into_inner().workers;
     assert_eq!(workers.len(), 1);
     assert_eq!(
         (workers[0].name.as_str(), workers[0].about.as_str()),
@@ -131,7 +136,7 @@ async fn a_streaming_worker_is_listed_while_connected() {
     worker.jobs().await;
     let list = async || {
         let workers = admin(&server).await.list_workers(v1::Nothing {}).await;
-        workers.expect("told").into_inner().workers
+        workers.expect("a response").into_inner().workers
     };
     let listed = list().await;
     assert_eq!((listed.len(), listed[0].name.as_str(), listed[0].until_ms), (1, "ada", None));
@@ -141,7 +146,7 @@ async fn a_streaming_worker_is_listed_while_connected() {
     assert_eq!((stream.slots, stream.running), (3, 1));
     assert!(stream.since_ms > 0 && stream.heard_ms >= stream.since_ms);
     let says = v1::WorkerSays { slots: Some(5), ..v1::WorkerSays::default() };
-    worker.says.send(says).await.expect("said");
+    worker.says.send(says).await.expect("sent");
     while list().await[0].stream.as_ref().is_some_and(|stream| stream.slots != 5) {}
     drop(worker);
     // It stays listed for the grace period, and is then removed.
@@ -172,12 +177,12 @@ async fn a_bulk_action_reports_progress_and_keeps_to_its_filter() {
         let ask = v1::ActRequest { dry_run, ..ask.clone() };
         let mut steps = admin.act_on_all(ask).await.expect("begun").into_inner();
         let mut last = v1::ActProgress::default();
-        while let Some(step) = steps.message().await.expect("told") {
+        while let Some(step) = steps.message().await.expect("a response") {
             assert!(step.seen >= last.seen && step.done >= last.done, "{step:?} after {last:?}");
             last = step;
         }
         assert_eq!((last.matched, last.done), (2500, 2500));
-        let counts = admin.counts(queue("mail")).await.expect("told").into_inner().counts;
+        let counts = admin.counts(queue("mail")).await.expect("a response").into_inner().counts;
         let n: u64 =
             counts.iter().filter(|one| one.state() == v1::State::Cancelled).map(|one| one.n).sum();
         assert_eq!(n, cancelled);
@@ -202,7 +207,7 @@ async fn listeners_receive_events_of_matching_jobs() {
     let server = Server::start().await;
     let mut admin = admin(&server).await;
     let ask = v1::ListenRequest { queue: "mail".into(), kind: String::new() };
-    let mut events = admin.listen(ask).await.expect("a seat").into_inner();
+    let mut events = admin.listen(ask).await.expect("a stream").into_inner();
     push(&server, "other", 1).await;
     let id = push(&server, "mail", 1).await[0];
     let mut worker = Worker::start(&server, hello("mail", 1, "one")).await;
@@ -210,7 +215,7 @@ async fn listeners_receive_events_of_matching_jobs() {
     worker.done(&jobs).await;
     let mut heard = Vec::new();
     while heard.len() < 3 {
-        let event = events.message().await.expect("told").expect("it goes on");
+        let event = events.message().await.expect("a response").expect("the stream continues");
         assert_eq!((event.id, event.queue.as_str(), event.missed), (id, "mail", 0));
         heard.push((event.what.clone(), event.state()));
     }
@@ -218,5 +223,8 @@ async fn listeners_receive_events_of_matching_jobs() {
     let done = ("became".to_owned(), v1::State::Done);
     assert_eq!(heard, [("pushed".to_owned(), none), ("started".to_owned(), none), done]);
     server.doors.close();
-    assert!(events.message().await.expect("told").is_none(), "a server that ends says no more");
+    assert!(
+        events.message().await.expect("a response").is_none(),
+        "a stopping server sends nothing more"
+    );
 }

@@ -35,7 +35,7 @@ async fn a_message_that_would_expand_too_much_is_refused_undecoded() {
     }
     let mut worker = Worker::start(&server, hello("mail", 1, "one")).await;
     let finish = vec![v1::Report::default(); 1 << 20];
-    worker.says.send(v1::WorkerSays { finish, ..v1::WorkerSays::default() }).await.expect("said");
+    worker.says.send(v1::WorkerSays { finish, ..v1::WorkerSays::default() }).await.expect("sent");
     let status = worker.hears.message().await.expect_err("it is over");
     assert_eq!(
         (status.code(), problem(&status).field.as_str()),
@@ -250,7 +250,7 @@ async fn zero_or_too_many_slots_end_a_stream_and_return_its_jobs() {
         let id = push(&server, "mail", 1).await[0];
         worker.jobs().await;
         let says = v1::WorkerSays { slots: Some(n), ..v1::WorkerSays::default() };
-        worker.says.send(says).await.expect("said");
+        worker.says.send(says).await.expect("sent");
         let status = worker.hears.message().await.expect_err("refused");
         assert_eq!(status.code(), Code::InvalidArgument);
         assert_eq!(problem(&status).field, "slots");
@@ -284,7 +284,7 @@ async fn a_second_hello_and_a_missing_hello_end_a_stream() {
     let mut worker = Worker::start(&server, hello("mail", 1, "one")).await;
     let again = hello("mail", 1, "one");
     let says = v1::WorkerSays { hello: Some(again), ..v1::WorkerSays::default() };
-    worker.says.send(says).await.expect("said");
+    worker.says.send(says).await.expect("sent");
     let status = worker.hears.message().await.expect_err("refused");
     assert_eq!(
         (status.code(), problem(&status).code.as_str()),

@@ -100,7 +100,7 @@ impl RawConnection {
 
     pub(crate) async fn send(&mut self, request: Request<Full<Bytes>>) -> RawResponse {
         let (parts, body) = self.request(request).await.into_parts();
-        let body = body.collect().await.expect("a whole answer");
+        let body = body.collect().await.expect("a complete response");
         let trailers = body.trailers().cloned().unwrap_or_default();
         let (status, headers) = (parts.status.as_u16(), parts.headers);
         RawResponse { status, headers, body: body.to_bytes(), trailers }

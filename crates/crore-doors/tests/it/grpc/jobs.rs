@@ -25,7 +25,7 @@ async fn a_push_sent_twice_with_one_key_is_one_push() {
     let server = Server::start().await;
     let first = keyed(&server, "k-1", &["a", "b"]).await.expect("pushed");
     assert!(first.jobs.iter().all(|job| job.id > 0 && !job.duplicate));
-    let again = keyed(&server, "k-1", &["a", "b"]).await.expect("said again");
+    let again = keyed(&server, "k-1", &["a", "b"]).await.expect("sent again");
     assert_eq!(again, first);
     let other = keyed(&server, "k-2", &["a", "b"]).await.expect("pushed");
     assert_ne!(other.jobs[0].id, first.jobs[0].id);
@@ -87,7 +87,7 @@ async fn a_job_is_pushed_shown_cancelled_and_deleted() {
     let ended = client.wait(v1::WaitRequest { id, wait_ms: 0 }).await.expect("ended");
     assert_eq!(ended.into_inner().state(), v1::State::Cancelled);
     client.delete(by_id(id)).await.expect("deleted");
-    assert_eq!(client.get(by_id(id)).await.expect_err("gone").code(), Code::NotFound);
+    assert_eq!(client.get(by_id(id)).await.expect_err("removed").code(), Code::NotFound);
 }
 
 #[tokio::test]

@@ -88,7 +88,7 @@ async fn ten_thousand_headers_are_too_many() {
             }
         }
     });
-    let answer = answer.await.expect("an answer, or none");
+    let answer = answer.await.expect("a response or none");
     let text = String::from_utf8_lossy(answer.as_deref().unwrap_or_default()).into_owned();
     assert!(!text.contains("grpc"), "{text}");
     assert_still_works(&server).await;
@@ -154,7 +154,11 @@ async fn unsent_jobs_of_a_leaving_worker_are_redelivered_without_cost() {
         eventually(async || jobs(State::Running).await.is_empty()).await;
         let (ready, done) = (jobs(State::Ready).await, jobs(State::Done).await);
         assert_eq!(ready.len() + done.len(), 7);
-        assert_eq!(done.is_empty(), lease.is_some(), "what was sent is done where that is enough");
+        assert_eq!(
+            done.is_empty(),
+            lease.is_some(),
+            "sent jobs are done where no report is needed"
+        );
         let unharmed = ready.iter().filter(|job| job.live.crashes == 0).count();
         assert!((1..7).contains(&unharmed), "{ready:?}");
     }
@@ -196,7 +200,7 @@ async fn an_incomplete_message_times_out_in_a_call_and_not_in_a_stream() {
     let counted = r#"{call="/crore.v1.Jobs/Push",status="DEADLINE_EXCEEDED"} 1"#;
     assert!(text.contains(counted), "{text}");
     assert!(text.contains(r#"crore_rejected_total{door="grpc",reason="too-slow"} 1"#), "{text}");
-    assert!(!text.contains("call=\"/crore.v1.Jobs/PushStream\""), "it goes on: {text}");
+    assert!(!text.contains("call=\"/crore.v1.Jobs/PushStream\""), "it continues: {text}");
     assert_still_works(&server).await;
 }
 
@@ -258,6 +262,6 @@ async fn a_stream_that_ends_in_the_middle_of_a_message_gives_its_jobs_back() {
 }
 
 async fn running(server: &Server, id: u64) -> bool {
-    let job = server.engine.get(crore_core::JobId(id)).await.expect("seen").expect("there");
+    let job = server.engine.get(crore_core::JobId(id)).await.expect("seen").expect("it exists");
     job.live.state == State::Running
 }

@@ -72,7 +72,7 @@ impl Worker {
         let mut client = WorkClient::new(connect(server).await);
         let (says, to_say) = mpsc::channel(16);
         let first = v1::WorkerSays { hello: Some(hello), ..v1::WorkerSays::default() };
-        says.send(first).await.expect("said");
+        says.send(first).await.expect("sent");
         let hears = client.stream(WorkerMessages(to_say)).await.expect("a stream").into_inner();
         let mut worker = Self { says, hears, welcome: v1::Welcome::default() };
         worker.welcome = worker.next_message().await.welcome.expect("welcome comes first");
@@ -80,7 +80,7 @@ impl Worker {
     }
 
     async fn next_message(&mut self) -> v1::ServerSays {
-        self.hears.message().await.expect("a message").expect("it goes on")
+        self.hears.message().await.expect("a message").expect("the stream continues")
     }
 
     /// The next message with jobs.
@@ -106,7 +106,7 @@ impl Worker {
     async fn finish(&mut self, reports: Vec<v1::Report>) -> Vec<v1::Finished> {
         let n = reports.len();
         let says = v1::WorkerSays { finish: reports, ..v1::WorkerSays::default() };
-        self.says.send(says).await.expect("said");
+        self.says.send(says).await.expect("sent");
         let mut finished = Vec::new();
         while finished.len() < n {
             finished.extend(self.next_message().await.finished);

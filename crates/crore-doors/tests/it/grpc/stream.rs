@@ -55,7 +55,7 @@ async fn no_worker_gets_more_jobs_than_its_slots() {
             ..v1::Report::default()
         };
         let says = v1::WorkerSays { finish: vec![report], ..v1::WorkerSays::default() };
-        worker.says.send(says).await.expect("said");
+        worker.says.send(says).await.expect("sent");
         done += 1;
         while held.is_empty() && done < 50 {
             held.extend(worker.next_message().await.jobs);
@@ -76,7 +76,7 @@ async fn jobs_of_a_closed_stream_are_redelivered_and_cost_no_attempt() {
     assert!(closed.elapsed() < A_SECOND, "{:?}", closed.elapsed());
     assert_eq!((again.id, again.attempt), (id, 1), "at no cost in attempts");
     assert!(again.delivery > job.delivery);
-    let stored = server.engine.get(JobId(id)).await.expect("seen").expect("there");
+    let stored = server.engine.get(JobId(id)).await.expect("seen").expect("it exists");
     assert_eq!(stored.live.crashes, 1);
 }
 
@@ -124,7 +124,7 @@ async fn a_worker_is_notified_of_a_cancel_at_once() {
     let id = push(&server, "mail", 1).await[0];
     let job = worker.jobs().await.remove(0);
     let cancel = crore::actions::JobAction::Cancel;
-    server.engine.jobs().act(JobId(id).into(), &cancel).await.expect("asked");
+    server.engine.jobs().act(JobId(id).into(), &cancel).await.expect("a response");
     let said = timeout(A_SECOND, worker.next_message()).await.expect("at once");
     assert_eq!(said.stop, [v1::Held { id, delivery: job.delivery }]);
 }
@@ -139,7 +139,7 @@ async fn leases_live_as_long_as_the_stream() {
     let job = worker.jobs().await.remove(0);
     let end = Instant::now() + 2 * A_SECOND;
     while let Ok(said) = timeout_at(end, worker.next_message()).await {
-        assert_eq!(said, v1::ServerSays::default(), "nothing becomes of it");
+        assert_eq!(said, v1::ServerSays::default(), "it has no effect");
     }
     let finished = worker.done(&[job]).await;
     assert_eq!(finished[0].verdict(), v1::Verdict::Finished);
@@ -165,7 +165,7 @@ async fn leases_that_a_worker_resumes_live_as_long_as_its_stream() {
     assert_eq!(worker.welcome.kept, [held]);
     let end = Instant::now() + 2 * A_SECOND;
     while let Ok(said) = timeout_at(end, worker.next_message()).await {
-        assert_eq!(said, v1::ServerSays::default(), "nothing becomes of it");
+        assert_eq!(said, v1::ServerSays::default(), "it has no effect");
     }
     let finished = worker.done(&[job]).await;
     assert_eq!(finished[0].verdict(), v1::Verdict::Finished);
@@ -183,10 +183,10 @@ async fn a_worker_that_gets_a_redelivery_is_notified_that_the_first_is_lost() {
     push(&server, "mail", 1).await;
     let first = worker.jobs().await.remove(0);
     clock.advance(Span::from_secs(60));
-    server.engine.upkeep().run_once().await.expect("taken back");
+    server.engine.upkeep().run_once().await.expect("upkeep runs");
     let (mut lost, mut again) = (Vec::new(), Vec::new());
     while lost.is_empty() || again.is_empty() {
-        let said = timeout(5 * A_SECOND, worker.next_message()).await.expect("it is told of both");
+        let said = timeout(5 * A_SECOND, worker.next_message()).await.expect("both are reported");
         lost.extend(said.lost);
         again.extend(said.jobs);
     }
@@ -296,7 +296,7 @@ async fn equal_workers_get_equal_shares() {
                         ..v1::WorkerSays::default()
                     })
                     .await
-                    .expect("said");
+                    .expect("sent");
             }
             n
         }
@@ -323,7 +323,7 @@ async fn a_stream_outlives_the_maximum_age_and_new_calls_use_a_new_connection() 
     // Asked to close at the first maximum age, overdue at the second.
     let end = Instant::now() + 5 * Duration::from_millis(100);
     while let Ok(said) = timeout_at(end, worker.next_message()).await {
-        assert_eq!(said, v1::ServerSays::default(), "nothing is said about that");
+        assert_eq!(said, v1::ServerSays::default(), "the worker is not notified");
     }
     push(&server, "mail", 1).await;
     let jobs = worker.jobs().await;
@@ -346,12 +346,12 @@ async fn a_flood_of_notes_does_not_delay_later_messages() {
     let mut hears = work.stream(said).await.expect("a stream").into_inner();
     let answered = async {
         loop {
-            let said = hears.message().await.expect("a message").expect("it goes on");
+            let said = hears.message().await.expect("a message").expect("the stream continues");
             if let Some(finished) = said.finished.first() {
                 return finished.verdict();
             }
         }
     };
-    let verdict = timeout(5 * A_SECOND, answered).await.expect("it is read to its end");
+    let verdict = timeout(5 * A_SECOND, answered).await.expect("the stream is read to its end");
     assert_eq!(verdict, v1::Verdict::Stale);
 }

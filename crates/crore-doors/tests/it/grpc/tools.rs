@@ -74,8 +74,8 @@ macro_rules! reflected {
 #[tokio::test]
 async fn both_versions_of_reflection_list_every_service_and_its_files() {
     let server = Server::start().await;
-    let new = reflected!(v1, &server).expect("told");
-    let old = reflected!(v1alpha, &server).expect("told");
+    let new = reflected!(v1, &server).expect("a response");
+    let old = reflected!(v1alpha, &server).expect("a response");
     for (version, said) in [("v1", new), ("v1alpha", old)] {
         let mut services = said[0].clone();
         services.retain(|name| !name.starts_with("grpc.reflection."));
@@ -92,15 +92,15 @@ async fn both_versions_of_reflection_list_every_service_and_its_files() {
 async fn reflection_needs_any_valid_token_and_can_be_disabled() {
     let server = Server::start().await;
     token(&server.engine, "ada", &[Scope::Work]).await;
-    let status = reflected!(v1, &server).expect_err("who asks?");
+    let status = reflected!(v1, &server).expect_err("unauthenticated");
     assert_eq!(status.code(), Code::Unauthenticated);
     assert_eq!(problem(&status).code, "token-needed");
     let grpc = grpc::Options { reflection: false, ..grpc::Options::default() };
     let options = Options { grpc, ..Options::default() };
     let server = Server::start_with(options, listen::Options::default()).await;
-    let status = reflected!(v1, &server).expect_err("off");
+    let status = reflected!(v1, &server).expect_err("disabled");
     assert_eq!(status.code(), Code::Unimplemented);
-    let status = reflected!(v1alpha, &server).expect_err("off");
+    let status = reflected!(v1alpha, &server).expect_err("disabled");
     assert_eq!(status.code(), Code::Unimplemented);
 }
 
@@ -114,20 +114,20 @@ async fn health_needs_no_token_and_watchers_see_the_shutdown() {
     token(&server.engine, "ada", Scope::ALL).await;
     let mut health = HealthClient::new(connect(&server).await);
     for service in ["", "crore.v1.Jobs", "crore.v1.Work"] {
-        let said = health.check(about(service)).await.expect("told").into_inner();
+        let said = health.check(about(service)).await.expect("a response").into_inner();
         assert_eq!(said.status(), ServingStatus::Serving, "{service}");
     }
     let status = health.check(about("no.such.Service")).await.expect_err("unknown");
     assert_eq!((status.code(), problem(&status).code.as_str()), (Code::NotFound, "not-found"));
-    let mut watch = health.watch(about("")).await.expect("a seat").into_inner();
-    let mut unknown = health.watch(about("no.such.Service")).await.expect("a seat").into_inner();
+    let mut watch = health.watch(about("")).await.expect("a stream").into_inner();
+    let mut unknown = health.watch(about("no.such.Service")).await.expect("a stream").into_inner();
     let next = async |watch: &mut tonic::Streaming<tonic_health::pb::HealthCheckResponse>| {
-        watch.message().await.expect("told").expect("it goes on").status()
+        watch.message().await.expect("a response").expect("the stream continues").status()
     };
     assert_eq!(next(&mut watch).await, ServingStatus::Serving);
     assert_eq!(next(&mut unknown).await, ServingStatus::ServiceUnknown);
     server.doors.close();
     assert_eq!(next(&mut watch).await, ServingStatus::NotServing);
-    let said = health.check(about("")).await.expect("told").into_inner();
+    let said = health.check(about("")).await.expect("a response").into_inner();
     assert_eq!(said.status(), ServingStatus::NotServing);
 }

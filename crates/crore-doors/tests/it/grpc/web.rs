@@ -170,7 +170,7 @@ async fn a_page_of_an_allowed_origin_gets_cors_headers() {
         let headers = [("content-type", kind), ("origin", APP), ("sec-fetch-site", "cross-site")];
         let heard = line.send(request(&server, "POST", PUSH, &headers, framed(&one()))).await;
         assert_eq!(heard.header("access-control-allow-origin"), Some(APP));
-        let seen = heard.header("access-control-expose-headers").expect("what it may read");
+        let seen = heard.header("access-control-expose-headers").expect("exposed headers");
         assert!(seen.contains("grpc-status"), "{seen}");
         assert_eq!(pushed(&heard).jobs.len(), 1);
     }

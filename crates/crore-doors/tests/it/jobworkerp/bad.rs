@@ -71,14 +71,14 @@ async fn malformed_messages_are_refused_and_the_connection_stays_open() {
     let unknown = "/jobworkerp.service.WorkerService/Explode";
     let heard = line.send(request(&server, "POST", unknown, &GRPC, frame(0, &[]))).await;
     assert_eq!((heard.status, heard.grpc()), (200, Some(Code::Unimplemented as i32)));
-    assert!(server.engine.handlers().list().await.expect("asked").is_empty());
+    assert!(server.engine.handlers().list().await.expect("a response").is_empty());
     // Unknown fields are ignored, as protobuf requires.
     let mut newer = framed(&command("a"));
     newer.splice(1..5, (newer.len() as u32 - 5 + 6).to_be_bytes());
     newer.extend([0xfa, 0x07, 3, b'n', b'e', b'w']);
     let heard = line.send(request(&server, "POST", CREATE, &GRPC, newer)).await;
     assert_eq!(heard.grpc(), Some(0), "{heard:?}");
-    assert_eq!(server.engine.handlers().list().await.expect("asked").len(), 1);
+    assert_eq!(server.engine.handlers().list().await.expect("a response").len(), 1);
 }
 
 #[tokio::test]

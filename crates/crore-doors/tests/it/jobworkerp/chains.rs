@@ -47,7 +47,7 @@ async fn each_output_item_becomes_a_job_of_each_next_worker() {
             (two, b"y".to_vec(), high),
         ]
     );
-    let data = stage.worker(first).await.expect("it is there");
+    let data = stage.worker(first).await.expect("it exists");
     let next: Vec<_> = data.next_workers.iter().map(|id| id.value).collect();
     assert_eq!(next, [one, two, 99]);
 }
@@ -79,17 +79,17 @@ async fn a_chain_by_number_survives_renaming_and_late_creation_of_its_workers() 
         next.map(|job| job.spec.kind.to_string())
     };
     assert_eq!(follows().await.as_deref(), Some("second"));
-    let mut data = stage.worker(second).await.expect("it is there");
+    let mut data = stage.worker(second).await.expect("it exists");
     data.name = "renamed".to_owned();
     let update = Worker { id: Some(WorkerId { value: second }), data: Some(data) };
     stage.workers.clone().update(update).await.expect("renamed");
     assert_eq!(follows().await.as_deref(), Some("renamed"));
     stage.workers.clone().delete(WorkerId { value: second }).await.expect("deleted");
-    assert_eq!(follows().await, None, "who is gone is left out");
+    assert_eq!(follows().await, None, "dropped callers are left out");
     // A new worker of the same name is a different worker.
     assert_eq!(stage.create(command("renamed")).await, 3);
     assert_eq!(follows().await, None);
-    let data = stage.worker(first).await.expect("it is there");
+    let data = stage.worker(first).await.expect("it exists");
     assert_eq!(data.next_workers, [WorkerId { value: second }]);
 }
 

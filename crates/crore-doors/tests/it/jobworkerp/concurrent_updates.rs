@@ -11,7 +11,7 @@ use tonic::{Code, Status};
 use super::{JobworkerpStage, SECOND, command, name, problem};
 
 async fn handler(engine: &Engine, kind: &str) -> Handler {
-    let known = engine.handlers().get(&name(kind)).await.expect("asked").expect("it is there");
+    let known = engine.handlers().get(&name(kind)).await.expect("a response").expect("it exists");
     (*known.handler).clone()
 }
 
@@ -48,7 +48,7 @@ fn extend_timeout(engine: &Engine, kind: &str) {
 async fn an_update_keeps_concurrent_changes_of_other_handler_fields() {
     let stage = JobworkerpStage::start().await;
     let id = stage.create(command("a")).await;
-    let mut data = stage.worker(id).await.expect("it is there");
+    let mut data = stage.worker(id).await.expect("it exists");
     data.operation = "date".to_owned();
     before_each_write(&stage, 3, |engine| extend_timeout(engine, "a"));
     assert!(update(&stage, id, data).await.expect("updated"));
@@ -61,37 +61,37 @@ async fn an_update_keeps_concurrent_changes_of_other_handler_fields() {
 async fn a_renaming_update_keeps_concurrent_changes() {
     let stage = JobworkerpStage::start().await;
     let id = stage.create(command("a")).await;
-    let mut data = stage.worker(id).await.expect("it is there");
+    let mut data = stage.worker(id).await.expect("it exists");
     data.name = "b".to_owned();
     before_each_write(&stage, 2, |engine| extend_timeout(engine, "a"));
     assert!(update(&stage, id, data).await.expect("renamed"));
     let stored = handler(&stage.server.engine, "b").await;
     assert_eq!((stored.timeout, stored.id), (Some(SECOND.times(2)), 1));
-    assert_eq!(stage.server.engine.handlers().list().await.expect("asked").len(), 1);
+    assert_eq!(stage.server.engine.handlers().list().await.expect("a response").len(), 1);
 }
 
 #[tokio::test]
 async fn an_update_applies_to_its_worker_despite_a_concurrent_renaming() {
     let stage = JobworkerpStage::start().await;
     let id = stage.create(command("a")).await;
-    let mut data = stage.worker(id).await.expect("it is there");
+    let mut data = stage.worker(id).await.expect("it exists");
     data.operation = "date".to_owned();
     before_each_write(&stage, 1, |engine| {
         let known =
-            block_on(engine.handlers().get(&name("a"))).expect("asked").expect("it is there");
+            block_on(engine.handlers().get(&name("a"))).expect("a response").expect("it exists");
         let (from, it) = ((name("a"), known.revision), (*known.handler).clone());
-        assert!(block_on(engine.handlers().rename(from, name("b"), it)).expect("asked"));
+        assert!(block_on(engine.handlers().rename(from, name("b"), it)).expect("a response"));
     });
     assert!(update(&stage, id, data.clone()).await.expect("updated"));
-    assert_eq!(stage.worker(id).await, Some(data), "and is called as it was said last");
-    assert_eq!(stage.server.engine.handlers().list().await.expect("asked").len(), 1);
+    assert_eq!(stage.worker(id).await, Some(data), "and is called at its latest URL");
+    assert_eq!(stage.server.engine.handlers().list().await.expect("a response").len(), 1);
 }
 
 #[tokio::test]
 async fn an_update_of_a_constantly_changing_worker_is_aborted() {
     let stage = JobworkerpStage::start().await;
     let id = stage.create(command("a")).await;
-    let mut data = stage.worker(id).await.expect("it is there");
+    let mut data = stage.worker(id).await.expect("it exists");
     data.operation = "date".to_owned();
     before_each_write(&stage, usize::MAX, |engine| extend_timeout(engine, "a"));
     let refused = update(&stage, id, data).await.expect_err("too busy");
@@ -107,7 +107,7 @@ async fn an_update_keeps_failure_follow_ups_of_other_doors() {
     let before = handler(&stage.server.engine, "a").await;
     let changed = Handler { on_failure: vec![told.clone()], ..before };
     stage.server.engine.handlers().set(name("a"), changed).await.expect("set");
-    let data = stage.worker(id).await.expect("it is there");
+    let data = stage.worker(id).await.expect("it exists");
     assert!(update(&stage, id, data).await.expect("updated"));
     assert_eq!(handler(&stage.server.engine, "a").await.on_failure, [told]);
 }

@@ -23,7 +23,7 @@ async fn a_job_is_enqueued_by_the_number_or_the_name_of_its_worker_and_reads_bac
     let worker = stage.create(command("a")).await;
     let now = stage.now();
     let id = stage.enqueue(job(worker)).await;
-    let found = stage.job(id).await.expect("it is there");
+    let found = stage.job(id).await.expect("it exists");
     assert_eq!(found.id, Some(JobId { value: id }));
     let data = found.data.expect("data");
     assert_eq!((data.worker_id.expect("one").value, data.arg.as_slice()), (worker, &b"/"[..]));
@@ -38,15 +38,15 @@ async fn a_job_is_enqueued_by_the_number_or_the_name_of_its_worker_and_reads_bac
         timeout: Some(0),
         ..by_name("a")
     };
-    let data = stage.job(stage.enqueue(other).await).await.expect("there").data.expect("data");
+    let data = stage.job(stage.enqueue(other).await).await.expect("it exists").data.expect("data");
     assert_eq!((data.arg.as_slice(), data.uniq_key.as_deref()), (&[0xff, 0, b'\n'][..], Some("k")));
     assert_eq!(
         (data.run_after_time, data.priority(), data.timeout),
         (now + 5000, Priority::High, 0)
     );
     let long = JobRequest { timeout: Some(u64::MAX), ..job(worker) };
-    let data = stage.job(stage.enqueue(long).await).await.expect("there").data.expect("data");
-    assert_eq!(data.timeout, 366 * 24 * 3_600_000, "the longest that there is");
+    let data = stage.job(stage.enqueue(long).await).await.expect("it exists").data.expect("data");
+    assert_eq!(data.timeout, 366 * 24 * 3_600_000, "the longest possible one");
 }
 
 #[tokio::test]
@@ -147,7 +147,8 @@ async fn a_job_is_pending_then_running_and_not_listed_after_its_end() {
         stage.create(super::CreateWorkerRequest { retry_policy: policy(), ..command("a") }).await;
     let id = stage.enqueue(job(worker)).await;
     let mut status = async || {
-        let found = statuses.find(JobId { value: id }).await.expect("asked").into_inner().status;
+        let found =
+            statuses.find(JobId { value: id }).await.expect("a response").into_inner().status;
         let all = all(statuses.find_all(Empty {}).await).await;
         let in_list = all.iter().find(|one| one.id == Some(JobId { value: id }));
         assert_eq!(in_list.map(|one| one.status), found);
@@ -156,11 +157,11 @@ async fn a_job_is_pending_then_running_and_not_listed_after_its_end() {
     assert_eq!(status().await, Some(JobStatus::Pending));
     let running = stage.next().await.expect("a job");
     assert_eq!(status().await, Some(JobStatus::Running));
-    let data = stage.job(id).await.expect("it is there").data.expect("data");
+    let data = stage.job(id).await.expect("it exists").data.expect("data");
     assert_eq!(data.grabbed_until_time, Some(running.live.lease_until.as_millis()));
     stage.report(&running, super::failure("again", "busy")).await;
     assert_eq!(status().await, Some(JobStatus::Pending), "it is retried");
-    let data = stage.job(id).await.expect("it is there").data.expect("data");
+    let data = stage.job(id).await.expect("it exists").data.expect("data");
     assert_eq!((data.retried, data.run_after_time), (1, stage.now() + 1000));
     stage.advance(SECOND).await;
     stage.run(b"").await;
@@ -183,8 +184,8 @@ async fn a_delete_removes_a_waiting_job_and_asks_a_running_one_to_stop() {
     let id = stage.enqueue(job(worker)).await;
     let running = stage.next().await.expect("a job");
     assert!(stage.delete(id).await);
-    assert!(stage.delete(id).await, "it was asked before");
-    let asked = stage.server.engine.get(running.id).await.expect("asked").expect("there");
+    assert!(stage.delete(id).await, "it was requested before");
+    let asked = stage.server.engine.get(running.id).await.expect("a response").expect("it exists");
     assert!(asked.live.stop && asked.live.state == State::Running);
     stage.report(&running, Outcome::Cancel).await;
     assert_eq!(stage.job(id).await, None);
@@ -197,6 +198,6 @@ async fn restore_with_nothing_to_restore_succeeds() {
     stage.enqueue(job(worker)).await;
     let mut restore = JobRestoreServiceClient::new(connect(&stage.server).await);
     let ask = JobRestoreRequest { include_grabbed: Some(true), limit: Some(1) };
-    assert!(restore.restore(ask).await.expect("asked").into_inner().is_success);
+    assert!(restore.restore(ask).await.expect("a response").into_inner().is_success);
     assert!(all(restore.find_all(ask).await).await.is_empty());
 }

@@ -51,7 +51,7 @@ async fn very_many_jobs_are_listed_in_run_order() {
     assert_eq!(list(3, 0).await, [other, first, first + 1]);
     assert_eq!(list(2, 250).await, [first + 249, first + 250]);
     let last = MANY as i64;
-    assert_eq!(list(10, last).await, [first + last - 1, latest], "what is not due comes last");
+    assert_eq!(list(10, last).await, [first + last - 1, latest], "jobs that are not due come last");
     let by_worker = async |worker, limit, offset| {
         let ask = of_worker(worker, limit, offset);
         ids(&all(stage.jobs.clone().find_list_by_worker_id(ask).await).await)

@@ -100,7 +100,7 @@ impl JobworkerpStage {
     }
 
     async fn worker(&self, id: i64) -> Option<WorkerData> {
-        let found = self.workers.clone().find(WorkerId { value: id }).await.expect("asked");
+        let found = self.workers.clone().find(WorkerId { value: id }).await.expect("a response");
         let worker = found.into_inner().data?;
         assert_eq!(worker.id, Some(WorkerId { value: id }));
         worker.data
@@ -117,13 +117,13 @@ impl JobworkerpStage {
     }
 
     async fn job(&self, id: i64) -> Option<Job> {
-        let found = self.jobs.clone().find(JobId { value: id }).await.expect("asked");
+        let found = self.jobs.clone().find(JobId { value: id }).await.expect("a response");
         found.into_inner().data
     }
 
     async fn delete(&self, id: i64) -> bool {
         let deleted = self.jobs.clone().delete(JobId { value: id }).await;
-        deleted.expect("asked").into_inner().is_success
+        deleted.expect("a response").into_inner().is_success
     }
 
     /// All results of a job.
@@ -178,7 +178,7 @@ fn failure(class: &str, error: &str) -> Outcome {
 }
 
 fn name(text: &str) -> Name {
-    Name::new("name", text).expect("a good name")
+    Name::new("name", text).expect("a valid name")
 }
 
 /// A worker that runs a command.
@@ -240,7 +240,7 @@ fn listen_for(job: i64, worker: i64) -> ListenRequest {
 async fn all<T>(answer: Result<tonic::Response<Streaming<T>>, Status>) -> Vec<T> {
     let mut stream = answer.expect("a stream").into_inner();
     let mut all = Vec::new();
-    while let Some(one) = stream.message().await.expect("it goes on") {
+    while let Some(one) = stream.message().await.expect("the stream continues") {
         all.push(one);
     }
     all

@@ -8,10 +8,12 @@ use super::{JobworkerpStage, SECOND, all, command, job, part, stored};
 use crate::grpc::connect;
 
 async fn rename(stage: &JobworkerpStage, id: i64, name: &str) {
-    let mut data = stage.worker(id).await.expect("it is there");
+    let mut data = stage.worker(id).await.expect("it exists");
     data.name = name.to_owned();
     let update = Worker { id: Some(WorkerId { value: id }), data: Some(data) };
-    assert!(stage.workers.clone().update(update).await.expect("asked").into_inner().is_success);
+    assert!(
+        stage.workers.clone().update(update).await.expect("a response").into_inner().is_success
+    );
 }
 
 fn of_worker(id: i64) -> FindListByWorkerIdRequest {
@@ -27,19 +29,19 @@ async fn jobs_that_wait_for_a_worker_are_run_by_it_under_any_name() {
     let waits = stage.enqueue(job(id)).await;
     rename(&stage, id, "new").await;
     rename(&stage, id, "newer").await;
-    let said = stage.job(waits).await.expect("it is there").data.expect("data");
+    let said = stage.job(waits).await.expect("it exists").data.expect("data");
     assert_eq!(said.worker_id, Some(WorkerId { value: id }));
     assert_eq!(all(stage.jobs.clone().find_list(part(None, None)).await).await.len(), 1);
     let its = all(stage.jobs.clone().find_list_by_worker_id(of_worker(id)).await).await;
     assert_eq!(its.len(), 1);
     let mut states = JobStatusServiceClient::new(connect(&stage.server).await);
     let found = states.find(crore_wire::grpc::jobworkerp::data::JobId { value: waits }).await;
-    assert_eq!(found.expect("asked").into_inner().status, Some(JobStatus::Pending.into()));
+    assert_eq!(found.expect("a response").into_inner().status, Some(JobStatus::Pending.into()));
     stage.run(b"out").await;
     let results = all(stage.results.clone().find_list_by_worker_id(of_worker(id)).await).await;
     let [result] = &results[..] else { panic!("{results:?}") };
     assert_eq!(result.data.as_ref().expect("data").worker_name, "newer");
-    let follows = stage.next().await.expect("what comes next is not forgotten");
+    let follows = stage.next().await.expect("the follow-up is stored");
     assert_eq!((follows.spec.kind.as_str(), &*follows.spec.payload.bytes), ("next", &b"out"[..]));
 }
 

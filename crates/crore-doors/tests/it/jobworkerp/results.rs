@@ -20,7 +20,7 @@ use super::{
 
 async fn find(stage: &JobworkerpStage, id: i64) -> Option<JobResult> {
     let found = stage.results.clone().find(JobResultId { value: id }).await;
-    found.expect("asked").into_inner().data
+    found.expect("a response").into_inner().data
 }
 
 async fn list(stage: &JobworkerpStage) -> Vec<JobResult> {
@@ -88,7 +88,7 @@ async fn the_policy_of_the_readme_retries_after_1_2_and_4_seconds_and_each_attem
     }
     stage.fail("again", "attempt 3").await;
     stage.advance(Span::from_secs(3600)).await;
-    assert_eq!(stage.next().await, None, "that was the last");
+    assert_eq!(stage.next().await, None, "no job is left");
     let results = stage.results_of(id).await;
     let found = data(&results);
     let texts: Vec<_> = found.iter().map(|result| text(result)).collect();
@@ -239,7 +239,7 @@ async fn results_outlive_their_worker_and_follow_it_when_it_is_renamed() {
     let renamed = stage.create(stored("old")).await;
     let other = stage.enqueue(job(renamed)).await;
     stage.run(b"too").await;
-    let mut data = stage.worker(renamed).await.expect("it is there");
+    let mut data = stage.worker(renamed).await.expect("it exists");
     data.name = "new".to_owned();
     let update = super::Worker { id: Some(WorkerId { value: renamed }), data: Some(data) };
     stage.workers.clone().update(update).await.expect("renamed");
@@ -278,10 +278,10 @@ async fn a_delete_removes_the_results_of_an_ended_job() {
     stage.fail("again", "once").await;
     let delete = async |value| {
         let deleted = stage.results.clone().delete(JobResultId { value }).await;
-        deleted.expect("asked").into_inner().is_success
+        deleted.expect("a response").into_inner().is_success
     };
     let attempt = number(&stage.results_of(id).await[0]);
-    assert!(!delete(attempt).await, "it goes on");
+    assert!(!delete(attempt).await, "it continues");
     stage.advance(SECOND).await;
     stage.run(b"well").await;
     let last = number(&stage.results_of(id).await[0]);
@@ -300,12 +300,12 @@ async fn a_result_that_is_not_stored_can_be_listened_to_but_not_found() {
     let worker = stage.create(listen_after("a")).await;
     let id = stage.enqueue(job(worker)).await;
     stage.run(b"well").await;
-    let result = stage.results.clone().listen(listen_for(id, worker)).await.expect("heard");
+    let result = stage.results.clone().listen(listen_for(id, worker)).await.expect("received");
     assert_eq!(find(&stage, number(&result.into_inner())).await, None);
     assert!(stage.results_of(id).await.is_empty());
     let ask = FindListByJobIdRequest { job_id: None };
     let refused = stage.results.clone().find_list_by_job_id(ask).await;
-    let refused = problem(&refused.expect_err("which?"));
+    let refused = problem(&refused.expect_err("an id is required"));
     assert_eq!(refused, (Code::InvalidArgument, "malformed".to_owned(), "job_id".to_owned()));
 }
 

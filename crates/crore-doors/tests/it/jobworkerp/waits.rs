@@ -109,7 +109,7 @@ async fn the_deadline_of_the_call_counts_too() {
     // An existing result is returned, however short the timeout.
     stage.run(b"well").await;
     let listened = stage.listen(ListenRequest { timeout: Some(1), ..listen_for(id, worker) }).await;
-    assert_eq!(listened.expect("it is there").status(), ResultStatus::Success);
+    assert_eq!(listened.expect("it exists").status(), ResultStatus::Success);
 }
 
 #[tokio::test]
@@ -130,11 +130,11 @@ async fn any_number_of_listeners_get_the_result_before_and_after_the_end() {
     stage.run(b"well").await;
     for listener in listening {
         let heard = timeout(LONG, listener).await.expect("in time").expect("it ran");
-        let data = heard.expect("heard").into_inner().data.expect("data");
+        let data = heard.expect("received").into_inner().data.expect("data");
         assert_eq!(data.output.expect("an output").items, [b"well".to_vec()]);
     }
     for _ in 0..2 {
-        let again = stage.listen(listen_for(id, worker)).await.expect("heard");
+        let again = stage.listen(listen_for(id, worker)).await.expect("received");
         assert_eq!(again.status(), ResultStatus::Success);
     }
 }
@@ -152,7 +152,7 @@ async fn no_result_is_missed_between_check_and_wait() {
         let report = stage.report(&running, Outcome::Done { result: None });
         let both = async { tokio::join!(listen, report) };
         let (heard, ()) = timeout(LONG, both).await.expect("not missed");
-        assert_eq!(heard.expect("heard").status(), ResultStatus::Success);
+        assert_eq!(heard.expect("received").status(), ResultStatus::Success);
     }
 }
 
@@ -171,7 +171,7 @@ async fn listeners_get_the_end_of_a_job_and_not_retried_attempts() {
         stage.report(&job, failure("fatal", "no such program")).await;
     };
     let (heard, ()) = timeout(LONG, async { tokio::join!(listen, run) }).await.expect("in time");
-    let heard = heard.expect("heard");
+    let heard = heard.expect("received");
     assert_eq!((heard.status(), heard.retried), (ResultStatus::FatalError, 1));
     assert_eq!(text(&heard), "no such program");
 }
@@ -184,7 +184,7 @@ async fn a_listener_is_notified_of_a_deleted_job() {
     let listen = stage.listen(listen_for(id, worker));
     let delete = async { assert!(stage.delete(id).await) };
     let (heard, ()) = timeout(LONG, async { tokio::join!(listen, delete) }).await.expect("in time");
-    let heard = heard.expect("heard");
+    let heard = heard.expect("received");
     assert_eq!(heard.status(), ResultStatus::Abort);
     assert_eq!(text(&heard), "the job was deleted before it ran");
 }
@@ -238,9 +238,9 @@ async fn waiting_calls_are_unavailable_when_the_doors_close() {
     };
     let (refused, ()) =
         timeout(LONG, async { tokio::join!(listen, close) }).await.expect("in time");
-    assert_eq!(refused.expect_err("closing").code(), Code::Unavailable);
+    assert_eq!(refused.expect_err("the doors are closing").code(), Code::Unavailable);
     let heard = stage.listen(listen_for(done, worker)).await;
-    assert_eq!(heard.expect("it is there").status(), ResultStatus::Success);
+    assert_eq!(heard.expect("it exists").status(), ResultStatus::Success);
 }
 
 #[tokio::test]

@@ -22,15 +22,21 @@ async fn a_minimal_worker_has_the_defaults_and_the_next_number() {
     let stage = JobworkerpStage::start().await;
     assert_eq!(stage.create(command("a")).await, 1);
     assert_eq!(stage.create(command("b")).await, 2);
-    let data = stage.worker(1).await.expect("it is there");
+    let data = stage.worker(1).await.expect("it exists");
     assert_eq!((data.name.as_str(), data.operation.as_str()), ("a", "ls"));
     assert_eq!((data.r#type(), data.queue_type()), (RunnerType::Command, QueueType::Rdb));
     assert_eq!((data.retry_policy, data.periodic_interval), (Some(NONE), 0));
     assert_eq!((data.channel, data.response_type), (None, ResponseType::NoResult as i32));
     assert_eq!((data.store_success, data.store_failure, data.use_static), (false, false, false));
     assert!(data.next_workers.is_empty());
-    let known =
-        stage.server.engine.handlers().get(&name("a")).await.expect("asked").expect("there");
+    let known = stage
+        .server
+        .engine
+        .handlers()
+        .get(&name("a"))
+        .await
+        .expect("a response")
+        .expect("it exists");
     assert_eq!(known.handler.id, 1);
     assert!(known.handler.retry.is_last(1), "no policy is one attempt");
 }
@@ -56,7 +62,7 @@ async fn every_field_of_a_worker_reads_back() {
         ..command("all of it")
     };
     let id = stage.create(said.clone()).await;
-    let data = stage.worker(id).await.expect("it is there");
+    let data = stage.worker(id).await.expect("it exists");
     assert_eq!((data.name, data.r#type), (said.name, said.r#type));
     assert_eq!((data.operation, data.retry_policy), (said.operation, said.retry_policy));
     assert_eq!(
@@ -69,8 +75,8 @@ async fn every_field_of_a_worker_reads_back() {
     );
     assert!(data.store_success && data.store_failure && data.use_static);
     assert_eq!(data.next_workers, said.next_workers);
-    let known = stage.server.engine.handlers().get(&name("all of it")).await.expect("asked");
-    let handler = known.expect("it is there").handler;
+    let known = stage.server.engine.handlers().get(&name("all of it")).await.expect("a response");
+    let handler = known.expect("it exists").handler;
     let settings = json!({"url": "http://localhost:9000", "method": "a.B/C", "payload": "bytes"});
     assert_eq!(
         (handler.runner.as_str(), Value::from(handler.settings.clone())),
@@ -87,7 +93,7 @@ async fn a_channel_that_is_the_default_is_none_and_a_strange_queue_type_is_the_d
         let channel = Some(channel.to_owned());
         let queue_type = Some(77);
         let worker = CreateWorkerRequest { channel, queue_type, ..command(&n.to_string()) };
-        let data = stage.worker(stage.create(worker).await).await.expect("it is there");
+        let data = stage.worker(stage.create(worker).await).await.expect("it exists");
         assert_eq!((data.channel, data.queue_type), (None, QueueType::Rdb as i32));
     }
 }
@@ -185,7 +191,7 @@ async fn every_queue_type_allows_every_response_type() {
                 response_type: Some(answer.into()),
                 ..command(&format!("{queue:?} {answer:?}"))
             };
-            let data = stage.worker(stage.create(worker).await).await.expect("it is there");
+            let data = stage.worker(stage.create(worker).await).await.expect("it exists");
             assert_eq!((data.queue_type(), data.response_type()), (queue, answer));
         }
     }
@@ -206,7 +212,7 @@ async fn runner_checks_are_reported_with_jobworkerp_fields() {
     let refused = stage.try_create(worker).await.expect_err("not allowed");
     let told = (Code::PermissionDenied, "runner-forbidden".to_owned(), "operation".to_owned());
     assert_eq!(problem(&refused), told);
-    let mut data = stage.worker(1).await.expect("it is there");
+    let mut data = stage.worker(1).await.expect("it exists");
     data.operation = "rm".to_owned();
     let update = Worker { id: Some(WorkerId { value: 1 }), data: Some(data) };
     let refused = stage.workers.clone().update(update).await.expect_err("not allowed");
@@ -222,12 +228,12 @@ async fn a_worker_name_is_unique_and_free_after_removal() {
     assert_eq!(problem(&refused), told);
     let delete = async |value| {
         let deleted = stage.workers.clone().delete(WorkerId { value }).await;
-        deleted.expect("asked").into_inner().is_success
+        deleted.expect("a response").into_inner().is_success
     };
     assert!(delete(1).await);
     assert!(!delete(1).await && !delete(99).await && !delete(-1).await && !delete(0).await);
     assert_eq!(stage.worker(1).await, None);
-    assert_eq!(stage.create(command("a")).await, 2, "numbers are not used again");
+    assert_eq!(stage.create(command("a")).await, 2, "numbers are not reused");
 }
 
 #[tokio::test]
@@ -235,7 +241,7 @@ async fn a_missing_worker_is_found_once_it_is_created() {
     let stage = JobworkerpStage::start().await;
     let by_name = async |name: &str| {
         let ask = WorkerNameRequest { name: name.to_owned() };
-        stage.workers.clone().find_by_name(ask).await.expect("asked").into_inner().data
+        stage.workers.clone().find_by_name(ask).await.expect("a response").into_inner().data
     };
     assert_eq!((stage.worker(1).await, by_name("a").await, by_name("").await), (None, None, None));
     stage.create(command("a")).await;
@@ -282,7 +288,7 @@ async fn an_update_replaces_all_fields_and_keeps_the_number() {
         let updated = stage.workers.clone().update(Worker { id, data }).await;
         updated.map(|updated| updated.into_inner().is_success)
     };
-    let mut data = stage.worker(1).await.expect("it is there");
+    let mut data = stage.worker(1).await.expect("it exists");
     data.operation = "date".to_owned();
     data.channel = Some("gpu".to_owned());
     assert!(update(Some(1), Some(data.clone())).await.expect("updated"));
@@ -290,14 +296,14 @@ async fn an_update_replaces_all_fields_and_keeps_the_number() {
     data.name = "another".to_owned();
     assert!(update(Some(1), Some(data.clone())).await.expect("renamed"));
     assert_eq!(stage.worker(1).await, Some(data.clone()));
-    assert_eq!(stage.server.engine.handlers().list().await.expect("asked").len(), 2);
+    assert_eq!(stage.server.engine.handlers().list().await.expect("a response").len(), 2);
     data.name = "b".to_owned();
-    let refused = update(Some(1), Some(data.clone())).await.expect_err("it is another's");
+    let refused = update(Some(1), Some(data.clone())).await.expect_err("held by another");
     assert_eq!(refused.code(), Code::AlreadyExists);
-    let refused = update(None, Some(data.clone())).await.expect_err("which?");
+    let refused = update(None, Some(data.clone())).await.expect_err("an id is required");
     assert_eq!(refused.code(), Code::NotFound);
     assert!(!update(Some(1), None).await.expect("nothing to do"));
-    assert!(update(Some(99), Some(data.clone())).await.expect("as there"));
+    assert!(update(Some(99), Some(data.clone())).await.expect("updated"));
     data.name = String::new();
     let refused = update(Some(1), Some(data)).await.expect_err("no name");
     assert_eq!(refused.code(), Code::InvalidArgument);
@@ -327,11 +333,11 @@ async fn the_built_in_worker_is_found_by_its_number_and_is_in_no_list() {
         assert_eq!((policy.interval, policy.max_interval, policy.max_retry), (1000, 20_000, 3));
         assert!(all(stage.workers.clone().find_list(part(None, None)).await).await.is_empty());
         let ask = WorkerNameRequest { name: data.name };
-        let found = stage.workers.clone().find_by_name(ask).await.expect("asked");
+        let found = stage.workers.clone().find_by_name(ask).await.expect("a response");
         assert_eq!(found.into_inner().data, None);
         let count = stage.workers.clone().count(CountCondition {}).await.expect("counted");
         assert_eq!(count.into_inner().total, 0);
-        assert_eq!(stage.create(command("a")).await, 1, "it takes no number");
+        assert_eq!(stage.create(command("a")).await, 1, "it uses no number");
     }
 }
 
@@ -342,7 +348,7 @@ async fn the_built_in_worker_follows_as_configured() {
         jobworkerp::prepare(&stage.server.doors).await.expect("prepared");
         let next_workers = vec![WorkerId { value: -1 }];
         let id = stage.create(CreateWorkerRequest { next_workers, ..command("a") }).await;
-        let all = stage.server.engine.handlers().list().await.expect("asked");
+        let all = stage.server.engine.handlers().list().await.expect("a response");
         let follows = &all[&name("a")].follows;
         let slack = &all[&name("__SLACK_NOTIFICATION_WORKER__")].handler;
         assert_eq!((slack.runner.as_str(), slack.id), ("slack", BUILT_IN_ID));
@@ -352,7 +358,7 @@ async fn the_built_in_worker_follows_as_configured() {
             (on_success.into(), on_failure.into())
         );
         assert!(follows.next.iter().all(|follow| follow.gives == FollowUpPayload::Summary));
-        let data = stage.worker(id).await.expect("it is there");
+        let data = stage.worker(id).await.expect("it exists");
         assert_eq!(data.next_workers, [WorkerId { value: -1 }]);
     }
 }

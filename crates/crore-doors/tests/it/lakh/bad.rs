@@ -130,7 +130,7 @@ async fn a_reservation_shorter_than_any_lease_is_as_long_as_the_shortest() {
         send(&server, vec![Job { reservation_time: time, ..job(id, "mail") }]).await;
     }
     let lease = async |id| {
-        let job = stored(&server.engine, "mail", id).await.expect("it is there");
+        let job = stored(&server.engine, "mail", id).await.expect("it exists");
         job.spec.lease.expect("reserved").as_millis()
     };
     assert_eq!(lease("zero").await, 1000);
@@ -166,7 +166,7 @@ async fn each_call_needs_its_scope() {
     let token = async |preset| {
         let name = format!("{preset:?}");
         let new = NewToken { name, preset: Some(preset), scopes: Vec::new(), expires_in: None };
-        access::create(&server.engine, &new).await.expect("made").1
+        access::create(&server.engine, &new).await.expect("created").1
     };
     let (producer, worker) = (token(Preset::Producer).await, token(Preset::Worker).await);
     let call = async |token: Option<&str>, call: &str| {

@@ -62,7 +62,7 @@ async fn ids_are_unique_within_a_name_only() {
     worker.expect_no_job().await;
     worker.succeeded("one").await;
     becomes(&server, "one", |job| job.live.state == State::Done).await;
-    let other = stored(&server.engine, "sms", "one").await.expect("it is there");
+    let other = stored(&server.engine, "sms", "one").await.expect("it exists");
     assert_eq!(other.live.state, State::Running);
 }
 
@@ -118,13 +118,13 @@ async fn jobs_without_a_reservation_that_a_worker_did_not_read_are_redelivered()
             came.push(second.job().await.id);
         }
     });
-    last.await.expect("what nobody reads holds nothing up");
+    last.await.expect("unread jobs block nothing");
     drop(lazy);
     let rest = async {
         loop {
             let mut open = 0;
             for n in 0..JOBS {
-                let job = stored(&server.engine, "mail", &n.to_string()).await.expect("there");
+                let job = stored(&server.engine, "mail", &n.to_string()).await.expect("it exists");
                 open += usize::from(job.live.state != State::Done);
             }
             if open == 0 {
@@ -137,7 +137,7 @@ async fn jobs_without_a_reservation_that_a_worker_did_not_read_are_redelivered()
     let before = came.len();
     came.sort();
     came.dedup();
-    assert_eq!(came.len(), before, "none came twice to one worker");
+    assert_eq!(came.len(), before, "no worker got a job twice");
 }
 
 #[tokio::test]

@@ -98,7 +98,7 @@ impl Worker {
     /// The next job.
     async fn job(&mut self) -> Job {
         let job = timeout(LONG, self.hears.message()).await.expect("a job comes");
-        job.expect("good").expect("it goes on")
+        job.expect("good").expect("the stream continues")
     }
 
     /// Checks that no job comes for now.
@@ -113,7 +113,7 @@ impl Worker {
 
     async fn report_named(&self, name: &str, id: &str, status: i32) {
         let (job_id, job_name) = (id.to_owned(), name.to_owned());
-        self.says.send(JobResult { job_id, job_name, status }).await.expect("said");
+        self.says.send(JobResult { job_id, job_name, status }).await.expect("sent");
     }
 
     async fn succeeded(&self, id: &str) {
@@ -127,7 +127,7 @@ impl Worker {
 
 /// A stored job, by its producer's id.
 async fn stored(engine: &Engine, name: &str, id: &str) -> Option<Stored> {
-    let door = Name::new("door", &format!("lakh:{name}")).expect("a good name");
+    let door = Name::new("door", &format!("lakh:{name}")).expect("a valid name");
     let which = crore::store::jobs::JobSelector::Client(ClientId { door, id: id.into() });
     engine.get(which).await.expect("seen")
 }
@@ -140,7 +140,7 @@ async fn becomes(server: &Server, id: &str, is: impl Fn(&Stored) -> bool) -> Sto
         job.is_some_and(|job| is(&job))
     })
     .await;
-    stored(&server.engine, "mail", id).await.expect("it is there")
+    stored(&server.engine, "mail", id).await.expect("it exists")
 }
 
 /// A server on a fake clock.

@@ -24,7 +24,7 @@ async fn a_job_is_delivered_as_sent_and_done_when_its_worker_reports() {
     let mut worker = Worker::join(&server, "mail").await;
     send(&server, vec![job("one", "mail")]).await;
     assert_eq!(worker.job().await, job("one", "mail"));
-    let running = stored(&server.engine, "mail", "one").await.expect("it is there");
+    let running = stored(&server.engine, "mail", "one").await.expect("it exists");
     assert_eq!(running.live.state, State::Running);
     assert_eq!((running.spec.queue.as_str(), running.spec.kind.as_str()), ("mail", "mail"));
     assert_eq!(running.spec.payload.encoding, Encoding::Json);
@@ -79,7 +79,7 @@ async fn delayed_and_scheduled_jobs_are_delivered_when_due_and_not_before() {
 async fn a_job_without_a_reservation_is_done_on_delivery() {
     let server = Server::start().await;
     send(&server, vec![Job { reservation_time: None, ..job("one", "mail") }]).await;
-    let unread = stored(&server.engine, "mail", "one").await.expect("it is there");
+    let unread = stored(&server.engine, "mail", "one").await.expect("it exists");
     assert_eq!(unread.live.state, State::Ready, "nobody has it");
     let mut worker = Worker::join(&server, "mail").await;
     assert_eq!(worker.job().await.reservation_time, None);
@@ -102,7 +102,7 @@ async fn an_expired_reservation_costs_an_attempt_and_the_job_is_redelivered_at_o
     worker.expect_no_job().await;
     slow.advance(Span::from_millis(1)).await;
     assert_eq!(worker.job().await.id, "one");
-    let again = stored(&slow.server.engine, "mail", "one").await.expect("it is there");
+    let again = stored(&slow.server.engine, "mail", "one").await.expect("it exists");
     assert_eq!((again.live.attempt, again.live.crashes), (2, 0));
 }
 
@@ -116,7 +116,7 @@ async fn disconnects_of_a_worker_cost_no_attempt() {
     }
     let mut worker = Worker::join(&server, "mail").await;
     worker.job().await;
-    let job = stored(&server.engine, "mail", "one").await.expect("it is there");
+    let job = stored(&server.engine, "mail", "one").await.expect("it exists");
     assert_eq!((job.live.attempt, job.live.crashes), (1, 5));
 }
 
@@ -142,7 +142,7 @@ async fn a_failing_job_is_retried_30_times_and_then_dead() {
         assert!((least..=most).contains(&seconds), "{seconds} s after attempt {attempt}");
         slow.advance(delay).await;
     }
-    let dead = lakh(&slow.server).await.get_dead_jobs(()).await.expect("told").into_inner();
+    let dead = lakh(&slow.server).await.get_dead_jobs(()).await.expect("a response").into_inner();
     let ids: Vec<_> = dead.jobs.iter().map(|job| (job.id.as_str(), job.args.len())).collect();
     assert_eq!(ids, [("one", 2)]);
     worker.expect_no_job().await;
@@ -164,19 +164,19 @@ async fn dead_jobs_are_listed_by_name_in_order_of_death() {
             worker.report_named(name, id, 0).await;
             let engine = &slow.server.engine;
             eventually(|| async move {
-                let job = stored(engine, name, id).await.expect("it is there");
+                let job = stored(engine, name, id).await.expect("it exists");
                 job.live.attempt == n && job.live.state != State::Running
             })
             .await;
             if n < 31 {
-                let waits = stored(engine, name, id).await.expect("it is there");
+                let waits = stored(engine, name, id).await.expect("it exists");
                 engine.jobs().act(waits.id.into(), &JobAction::Retry).await.expect("answered");
                 worker.job().await;
             }
         }
         slow.clock.advance(Span::from_millis(1));
     }
-    let dead = lakh(&slow.server).await.get_dead_jobs(()).await.expect("told").into_inner();
+    let dead = lakh(&slow.server).await.get_dead_jobs(()).await.expect("a response").into_inner();
     let ids: Vec<_> = dead.jobs.iter().map(|job| job.id.as_str()).collect();
     assert_eq!(ids, ["b", "a", "c"]);
 }
@@ -203,7 +203,7 @@ async fn a_truncated_list_of_dead_jobs_is_newest_first_and_says_so() {
             taken += 1;
         }
     }
-    let told = lakh(&server).await.get_dead_jobs(()).await.expect("told");
+    let told = lakh(&server).await.get_dead_jobs(()).await.expect("a response");
     assert_eq!(told.metadata().get("crore-more").expect("there are more"), "true");
     let ids: Vec<_> = told.get_ref().jobs.iter().map(|job| job.id.as_str()).collect();
     assert_eq!(ids, ["2", "3", "4", "5"]);
@@ -227,14 +227,14 @@ async fn jobs_and_reports_survive_a_restart() {
     let serving = server.stop();
     server.engine.stop().expect("stopped");
     drop((worker, server));
-    serving.await.expect("no panic").expect("a good end");
+    serving.await.expect("no panic").expect("a success");
 
     let mut server = on(Engine::open(dir.path()).expect("opened again")).await;
     send(&server, jobs[1..].to_vec()).await;
     let serving = server.stop();
     server.engine.stop().expect("stopped");
     drop(server);
-    serving.await.expect("no panic").expect("a good end");
+    serving.await.expect("no panic").expect("a success");
 
     let server = on(Engine::open(dir.path()).expect("opened a third time")).await;
     let mut worker = Worker::join(&server, "mail").await;
@@ -255,7 +255,7 @@ async fn a_producer_gets_its_response_at_the_end_and_its_jobs_run_before() {
     let call =
         tokio::spawn(async move { client.work(about("mail", ReceiverStream(to_say))).await });
     let mut worker = Worker::join(&server, "mail").await;
-    says.send(job("one", "mail")).await.expect("said");
+    says.send(job("one", "mail")).await.expect("sent");
     assert_eq!(worker.job().await.id, "one");
     assert!(!call.is_finished());
     drop(says);
@@ -269,7 +269,7 @@ async fn jobs_sent_before_a_producer_disconnects_are_stored() {
     let mut client = lakh(&server).await;
     let call =
         tokio::spawn(async move { client.work(about("mail", ReceiverStream(to_say))).await });
-    says.send(job("one", "mail")).await.expect("said");
+    says.send(job("one", "mail")).await.expect("sent");
     becomes(&server, "one", |job| job.live.state == State::Ready).await;
     call.abort();
     assert!(call.await.expect_err("it is gone").is_cancelled());
@@ -304,13 +304,13 @@ async fn shutdown_accepts_the_last_reports_and_then_ends_streams() {
     send(&server, vec![job("one", "mail")]).await;
     busy.job().await;
     server.doors.close();
-    assert_eq!(idle.hears.message().await.expect("a good end"), None);
+    assert_eq!(idle.hears.message().await.expect("a success"), None);
     busy.expect_no_job().await;
     let status = work(&server, vec![job("two", "mail")]).await.expect_err("it ends");
     assert_eq!(status.code(), tonic::Code::Unavailable);
     busy.succeeded("one").await;
-    assert_eq!(busy.hears.message().await.expect("a good end"), None);
+    assert_eq!(busy.hears.message().await.expect("a success"), None);
     becomes(&server, "one", |job| job.live.state == State::Done).await;
     drop((idle, busy));
-    server.stop().await.expect("no panic").expect("a good end");
+    server.stop().await.expect("no panic").expect("a success");
 }

@@ -137,7 +137,7 @@ async fn invalid_reports_are_ignored_and_the_stream_stays_open() {
     worker.succeeded(&"x".repeat(100_000)).await;
     worker.succeeded("o\0ne").await;
     worker.expect_no_job().await;
-    let running = stored(&server.engine, "mail", "one").await.expect("it is there");
+    let running = stored(&server.engine, "mail", "one").await.expect("it exists");
     assert_eq!(running.live.state, State::Running);
     worker.succeeded("one").await;
     becomes(&server, "one", |job| job.live.state == State::Done).await;
@@ -184,7 +184,7 @@ async fn jobs_of_other_doors_are_given_to_a_worker_and_reported_by_it() {
     worker.succeeded(&list.id).await;
     let id = crore_core::JobId(pushed.jobs[0].id);
     eventually(|| async {
-        let job = server.engine.get(id).await.expect("seen").expect("it is there");
+        let job = server.engine.get(id).await.expect("seen").expect("it exists");
         job.live.state == State::Done
     })
     .await;
@@ -202,6 +202,13 @@ async fn a_worker_can_join_and_work_on_one_connection() {
     let came = joined.into_inner().message().await.expect("good").expect("a job");
     assert_eq!(came.id, "one");
     assert!(
-        lakh(&server).await.get_dead_jobs(()).await.expect("told").into_inner().jobs.is_empty()
+        lakh(&server)
+            .await
+            .get_dead_jobs(())
+            .await
+            .expect("a response")
+            .into_inner()
+            .jobs
+            .is_empty()
     );
 }

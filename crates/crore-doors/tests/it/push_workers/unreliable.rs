@@ -63,14 +63,17 @@ impl UnreliableWorker {
             .most
             .fetch_max(self.accepted.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
         tokio::spawn(async move {
-            let place = this.world.place.lock().expect("no panic").clone().expect("it is there");
+            let place = this.world.place.lock().expect("no panic").clone().expect("it exists");
             let worker = this.id.lock().expect("no panic").clone();
             let id = job["job_id"].as_str().expect("an id").to_owned();
             this.accepted.fetch_sub(1, Ordering::SeqCst);
             for _ in 0..times {
                 let report = json!({"job_id": id, "type": "success", "delivery": delivery});
                 let status = place.done(&worker, report).await;
-                assert_eq!(status, 204, "the first counts, and the second is heard again");
+                assert_eq!(
+                    status, 204,
+                    "the first report counts, and the second gets the same response"
+                );
             }
             *this.world.done.lock().expect("no panic").entry(id).or_default() += 1;
         });
@@ -99,9 +102,9 @@ async fn every_job_ends_with_unreliable_workers() {
     for id in &ids {
         place.until(id, "done").await;
     }
-    assert!(world.most.load(Ordering::SeqCst) <= MAX_JOBS as usize, "nobody had too much");
+    assert!(world.most.load(Ordering::SeqCst) <= MAX_JOBS as usize, "no worker exceeded its slots");
     let twice = world.done.lock().expect("no panic").values().filter(|n| **n > 1).count();
-    assert_eq!(twice, 0, "what was reported once is not given to anybody again");
+    assert_eq!(twice, 0, "a reported job is not delivered again");
     // Nothing is running, and every slot is free.
     eventually(|| async {
         let counts = place.engine.jobs().counts(None).await.expect("an answer");

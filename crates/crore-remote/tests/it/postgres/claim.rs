@@ -131,7 +131,7 @@ async fn a_lease_grows_and_never_shrinks_and_only_for_its_delivery() {
     assert_eq!(answers, expected);
     let first = it.get(running[0].id).await.expect("stored");
     assert_eq!(first.live.lease_until, now.after(Span::from_secs(100)));
-    assert_eq!(first.live.revision, running[0].live.revision, "a renewal is no change");
+    assert_eq!(first.live.revision, running[0].live.revision, "a renewal is not a change");
     let forever = it.store.renew(vec![renew(0, one, Some(u64::MAX))]).await.expect("renews");
     assert_eq!(forever, [until(Time::MAX)]);
 }

@@ -21,7 +21,7 @@ fn follow(group: GroupRef, needs: DependencyCondition) -> NewJob {
 
 async fn counts(it: &PostgresSubject, id: GroupId) -> (u64, u64, u64, bool) {
     let Group { size, ran, succeeded, sealed, .. } =
-        it.store.group(id).await.expect("reads").expect("there");
+        it.store.group(id).await.expect("reads").expect("it exists");
     (size, ran, succeeded, sealed)
 }
 

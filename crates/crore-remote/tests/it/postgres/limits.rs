@@ -7,7 +7,7 @@ use crore_store::{Jobs, Registry};
 use super::{DONE, ask, job, name, spec, subject};
 
 pub(super) fn limit(text: &str) -> RegistryValue {
-    RegistryValue::Limit(Limit::parse(text).expect("a good limit"))
+    RegistryValue::Limit(Limit::parse(text).expect("a valid limit"))
 }
 
 pub(super) fn limited(keys: &[(&str, Option<&str>)]) -> NewJob {
@@ -77,7 +77,7 @@ async fn blocked_jobs_are_skipped_and_all_keys_need_a_permit() {
     assert_eq!(got, [ids[0], ids[2], ids[4], ids[5]]);
     it.finish(&running[0], DONE).await;
     assert_eq!(it.claim_ids(ask(&["q"], 9)).await, [ids[1]]);
-    assert_eq!(it.claim(ask(&["q"], 9)).await, [], "the permit of `two` was not taken for nothing");
+    assert_eq!(it.claim(ask(&["q"], 9)).await, [], "the permit of `two` was not wasted");
 }
 
 #[tokio::test]

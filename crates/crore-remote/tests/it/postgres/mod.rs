@@ -29,7 +29,7 @@ struct PostgresSubject {
 }
 
 fn name(text: &str) -> Name {
-    Name::new("name", text).expect("a good name")
+    Name::new("name", text).expect("a valid name")
 }
 
 fn spec(queue: &str, kind: &str) -> Spec {

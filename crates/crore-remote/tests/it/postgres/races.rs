@@ -104,7 +104,7 @@ async fn concurrent_claims_never_exceed_a_concurrency_limit() {
     })
     .await;
     it.push(vec![keyed("a"); 9]).await;
-    assert_eq!(it.claim(ask(&["q"], 9)).await.len(), 3, "every permit came back, and no more");
+    assert_eq!(it.claim(ask(&["q"], 9)).await.len(), 3, "every permit is returned once");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]

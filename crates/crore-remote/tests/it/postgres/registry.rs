@@ -77,7 +77,7 @@ async fn a_schedule_fires_once_per_tick() {
     let Some(it) = subject().await else { return };
     let timing = Timing::parse("timing", "cron * * * * *");
     let schedule = Schedule {
-        timing: timing.expect("a good timing"),
+        timing: timing.expect("a valid timing"),
         missed: Missed::Skip,
         job: NewJob { ..job("q") },
         cursor: Time::ZERO,

@@ -6,7 +6,7 @@ use crore_conformance::suite::Subject;
 use crore_remote::sql::Postgres;
 
 async fn make() -> Subject<Postgres> {
-    let it = super::subject().await.expect("a server: this suite is not for machines without one");
+    let it = super::subject().await.expect("a running server");
     Subject { store: Arc::new(it.store), clock: Arc::new(it.clock) }
 }
 

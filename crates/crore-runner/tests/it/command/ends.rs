@@ -15,9 +15,9 @@ fn script(text: &str) -> Value {
 #[tokio::test]
 async fn standard_output_is_the_result() {
     let output = run(&json!({ "program": "echo", "args": ["-n", "hello"] }), b"").await;
-    let output = output.expect("it went well");
+    let output = output.expect("it succeeds");
     assert_eq!((text(&output), output.items[0].encoding), ("hello".to_owned(), Encoding::Text));
-    let nothing = run(&json!({ "program": "true" }), b"").await.expect("it went well");
+    let nothing = run(&json!({ "program": "true" }), b"").await.expect("it succeeds");
     assert_eq!(text(&nothing), "");
 }
 

@@ -29,7 +29,7 @@ pub(super) const TREE: &str = "
 /// The process id of the daemon without an environment.
 fn daemon(lines: &[String]) -> u32 {
     let pid = lines.iter().find_map(|line| line.strip_prefix("daemon ")?.parse().ok());
-    pid.expect("it was told")
+    pid.expect("printed")
 }
 
 const SOON: Duration = Duration::from_secs(20);
@@ -42,7 +42,7 @@ fn tree(unique: &str, grace: &str) -> Value {
 async fn a_background_child_is_killed_although_it_holds_the_output_open() {
     let settings = json!({ "program": "sleep 1000 & echo $!", "shell": true });
     let output = timeout(SOON, run(&settings, b"")).await.expect("it does not wait for the child");
-    let pid = text(&output.expect("it went well")).trim().parse().expect("a process");
+    let pid = text(&output.expect("it succeeds")).trim().parse().expect("a process");
     assert!(!is_alive(pid));
 }
 
@@ -54,7 +54,7 @@ async fn daemons_are_killed_however_they_detached() {
 #[tokio::test]
 async fn daemons_are_killed_by_a_host_that_is_a_subreaper() {
     // Like the first process of a container. Affects only this test process.
-    set_child_subreaper(Some(Pid::INIT)).expect("anybody may");
+    set_child_subreaper(Some(Pid::INIT)).expect("no permission is needed");
     no_daemon_stays().await;
 }
 
@@ -83,7 +83,7 @@ async fn no_daemon_stays() {
                 "env": { "FILE": &file, "SAY": "echo $$ >$FILE; exec sleep 1000 >/dev/null 2>&1" },
             });
             let output = timeout(SOON, run(&settings, b"")).await.expect("it ends");
-            let pid = text(&output.expect("it went well")).trim().parse().expect("a process");
+            let pid = text(&output.expect("it succeeds")).trim().parse().expect("a process");
             assert!(!is_alive(pid), "{way} {pause}");
             std::fs::remove_file(&file).expect("it was written");
         }
@@ -93,12 +93,12 @@ async fn no_daemon_stays() {
 
 #[tokio::test]
 async fn short_lived_orphans_are_reaped_by_a_host_that_is_a_subreaper() {
-    set_child_subreaper(Some(Pid::INIT)).expect("anybody may");
+    set_child_subreaper(Some(Pid::INIT)).expect("no permission is needed");
     // They drop all marks, and have ended before any scan.
     let script = "for i in 1 2 3 4 5 6 7 8; do (env -i setsid true &); done";
     for _ in 0..20 {
         let settings = json!({ "program": script, "shell": true });
-        timeout(SOON, run(&settings, b"")).await.expect("it ends").expect("it went well");
+        timeout(SOON, run(&settings, b"")).await.expect("it ends").expect("it succeeds");
         assert_eq!(zombies(), 0);
     }
 }
@@ -246,7 +246,7 @@ fn commands_die_with_their_host() {
     }
     assert!(marked(&unique).len() >= 6, "{:?}", marked(&unique));
     assert!(is_alive(daemon(&lines)));
-    host.kill().expect("it lives");
+    host.kill().expect("it is alive");
     host.wait().expect("it is dead");
     eventually(SOON, || {
         let left = (marked(&unique), is_alive(daemon(&lines)));

@@ -33,7 +33,7 @@ pub(super) fn run(name: &str, variables: &[(&str, &str)]) -> String {
 #[ignore = "a host that other tests start"]
 async fn prints_its_environment() {
     println!("host: {}", std::env::var_os("LD_PRELOAD").expect("a variable").display());
-    let output = run_command(&json!({ "program": "env" }), b"").await.expect("it went well");
+    let output = run_command(&json!({ "program": "env" }), b"").await.expect("it succeeds");
     println!("{}", text(&output));
 }
 

@@ -8,13 +8,13 @@ use super::hosts;
 use crate::command_fixture::{run, text};
 
 async fn printed(settings: serde_json::Value, payload: &[u8]) -> String {
-    text(&run(&settings, payload).await.expect("it went well"))
+    text(&run(&settings, payload).await.expect("it succeeds"))
 }
 
 #[tokio::test]
 async fn the_payload_is_the_standard_input_by_default() {
     let all: Vec<u8> = (0..=255).cycle().take(1 << 20).collect();
-    let output = run(&json!({ "program": "cat" }), &all).await.expect("it went well");
+    let output = run(&json!({ "program": "cat" }), &all).await.expect("it succeeds");
     assert!(output.items[0].bytes == all, "{} bytes", output.items[0].bytes.len());
     assert_eq!(printed(json!({ "program": "cat", "payload": "none" }), b"unread").await, "");
     assert_eq!(printed(json!({ "program": "cat", "payload": "lines" }), b"/dev/null").await, "");

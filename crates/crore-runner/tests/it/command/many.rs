@@ -27,7 +27,7 @@ async fn a_thousand_commands_eight_at_a_time_all_return_their_output() {
                 let payload = format!("{worker} {n}");
                 let task = task(payload.as_bytes());
                 let output = runner.run(&task, &LogRecorder::default().context()).await;
-                assert_eq!(text(&output.expect("it went well")), format!("{payload}\n"));
+                assert_eq!(text(&output.expect("it succeeds")), format!("{payload}\n"));
             }
         });
     }
@@ -43,7 +43,7 @@ async fn limited(program: &str, limits: Value) -> Result<Output, RunFailure> {
 #[tokio::test]
 async fn limits_hold() {
     let spin = limited("while :; do :; done", json!({ "cpu_seconds": 1 })).await;
-    let failure = spin.expect_err("its time is over");
+    let failure = spin.expect_err("it times out");
     assert_eq!(
         (&*failure.error, failure.class),
         ("killed by SIGXCPU (signal 24)", FailureClass::Temporary)
@@ -58,7 +58,7 @@ async fn limits_hold() {
     assert!(limited(eat, json!({ "memory": "64MiB" })).await.is_err());
     let shown =
         limited("cat /proc/self/limits", json!({ "open_files": 17, "processes": 4000 })).await;
-    let shown = text(&shown.expect("it went well"));
+    let shown = text(&shown.expect("it succeeds"));
     for (name, n) in [("Max open files", "17"), ("Max processes", "4000")] {
         let line = shown.lines().find(|line| line.starts_with(name)).expect("a line of that name");
         let numbers: Vec<_> = line[name.len()..].split_whitespace().take(2).collect();
@@ -69,7 +69,7 @@ async fn limits_hold() {
 #[tokio::test]
 async fn a_limited_program_has_its_arguments_and_its_input() {
     let settings = json!({ "program": "sh", "args": ["-c", "cat; echo \"$1\"", "x", "; id"], "limits": { "open_files": 50 } });
-    assert_eq!(text(&run(&settings, b"in ").await.expect("it went well")), "in ; id\n");
+    assert_eq!(text(&run(&settings, b"in ").await.expect("it succeeds")), "in ; id\n");
 }
 
 #[tokio::test]
@@ -90,9 +90,9 @@ async fn the_operators_limits_hold_where_a_handler_sets_none() {
     let command_open_files = Some(PositiveCount(23));
     let maker = CommandFactory::new(Options { command_open_files, ..Options::default() });
     let settings = json!({ "program": "cat", "args": ["/proc/self/limits"], "payload": "none" });
-    let runner = maker.make(&settings).await.expect("settings that are right");
+    let runner = maker.make(&settings).await.expect("valid settings");
     let output =
-        runner.run(&task(b""), &LogRecorder::default().context()).await.expect("it went well");
+        runner.run(&task(b""), &LogRecorder::default().context()).await.expect("it succeeds");
     let printed = text(&output);
     let line = printed.lines().find(|line| line.starts_with("Max open files")).expect("a line");
     assert!(line.contains(" 23 "), "{line}");

@@ -20,7 +20,7 @@ async fn both_streams_are_logged_by_line_during_the_run() {
     let runner =
         command(&script("echo one; echo two >&2; printf three; read line; echo $line")).await;
     let (task, context) = (task(b"four\n"), recorder.context());
-    let output = runner.run(&task, &context).await.expect("it went well");
+    let output = runner.run(&task, &context).await.expect("it succeeds");
     assert_eq!(text(&output), "one\nthreefour\n");
     let mut lines = recorder.lines();
     lines.sort();
@@ -30,7 +30,7 @@ async fn both_streams_are_logged_by_line_during_the_run() {
 #[tokio::test]
 async fn standard_error_follows_the_output_if_configured() {
     let settings = json!({ "program": "echo e >&2; echo o", "shell": true, "stderr": "result" });
-    assert_eq!(text(&run(&settings, b"").await.expect("it went well")), "o\ne\n");
+    assert_eq!(text(&run(&settings, b"").await.expect("it succeeds")), "o\ne\n");
     let failing = json!({ "program": "echo e >&2; exit 1", "shell": true, "stderr": "result" });
     assert_eq!(run(&failing, b"").await.expect_err("exit code 1").error, "exit code 1: e");
 }
@@ -39,7 +39,7 @@ async fn standard_error_follows_the_output_if_configured() {
 async fn bytes_that_are_not_text_are_kept_and_shown_with_replacements() {
     let recorder = LogRecorder::default();
     let runner = command(&script("printf 'a\\377b\\n'; printf '\\376\\n' >&2; exit $1")).await;
-    let output = runner.run(&task(b""), &recorder.context()).await.expect("it went well");
+    let output = runner.run(&task(b""), &recorder.context()).await.expect("it succeeds");
     assert_eq!(&output.items[0].bytes[..], b"a\xffb\n");
     assert_eq!(output.items[0].encoding, Encoding::Bytes);
     let mut lines = recorder.lines();
@@ -101,7 +101,7 @@ async fn a_command_may_close_its_output_and_continue() {
         "shell": true,
         "env": { "FILE": &file },
     });
-    assert_eq!(text(&run(&settings, b"").await.expect("it went well")), "first\n");
+    assert_eq!(text(&run(&settings, b"").await.expect("it succeeds")), "first\n");
     assert_eq!(std::fs::read_to_string(file).expect("it was written"), "done\n");
 }
 
@@ -110,7 +110,7 @@ async fn a_command_need_not_read_its_input() {
     let payload = vec![b'x'; 1 << 20];
     for text in ["true", "exec <&-; sleep 0.1", "sleep 0.1", "head -c 10 >/dev/null"] {
         let ran = timeout(Duration::from_secs(20), run(&script(text), &payload)).await;
-        ran.expect("it ends").expect("it went well");
+        ran.expect("it ends").expect("it succeeds");
     }
     assert_eq!(zombies(), 0);
 }
@@ -134,7 +134,7 @@ async fn secrets_are_in_no_error_and_in_no_line() {
     lines.sort();
     assert_eq!(lines, ["err ***", "out ***"]);
     assert!(!format!("{runner:?} {failure:?}").contains("hush"));
-    std::fs::remove_file(&file).expect("it was there");
+    std::fs::remove_file(&file).expect("it existed");
     let failure = runner.run(&task(b""), &recorder.context()).await.expect_err("no secret");
     let expected = format!("the secret `file:{}` cannot be read: entity not found", file.display());
     assert_eq!((failure.error, failure.class), (expected, FailureClass::Fatal));

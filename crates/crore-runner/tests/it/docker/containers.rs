@@ -18,7 +18,7 @@ async fn a_container_gets_the_payload_and_its_output_is_the_result() {
     assert_eq!(shell("cat; echo; echo to the log >&2", json!({ "stdin": "in" })).await, "in\n");
     let large = "x".repeat(1 << 19);
     assert_eq!(shell("cat", json!({ "stdin": large })).await, large);
-    assert_eq!(shell("true", json!({ "stdin": large })).await, "", "it need not be read");
+    assert_eq!(shell("true", json!({ "stdin": large })).await, "", "the payload is not parsed");
     let both = json!({ "stderr": "result", "payload": "none" });
     assert_eq!(shell("echo a; cat; sleep 0.2; echo b >&2", both).await, "a\nb\n");
     let output = engine.shell(r"printf '\377'", json!({})).await.expect("it runs");
@@ -55,7 +55,7 @@ async fn exit_codes_decide_and_are_reported_with_the_end_of_stderr() {
     assert_eq!(failure.detail["stderr"], "so what\n");
     let fine = engine.shell("echo; exit 3", json!({ "success": [0, 3] })).await;
     assert_eq!(texts(&fine.expect("3 is fine")), ["\n"]);
-    engine.shell("exit 255", json!({ "success": "any" })).await.expect("any is fine");
+    engine.shell("exit 255", json!({ "success": "any" })).await.expect("any value");
     let failure = engine.shell("true", json!({ "success": [1] })).await.expect_err("0 is not");
     assert_eq!(failure.error, "exit code 0");
     let failure = engine.shell("kill -KILL 1; exit 137", json!({})).await.expect_err("killed");
@@ -105,7 +105,7 @@ async fn a_container_has_the_configured_settings_and_no_others() {
     let failure = engine.shell(forks, few.clone()).await.expect_err("too many");
     assert!(failure.error.contains("can't fork"), "{failure}");
     engine.options.container_pids = Some(PositiveCount(4));
-    let failure = engine.shell(forks, json!({})).await.expect_err("the operator says so");
+    let failure = engine.shell(forks, json!({})).await.expect_err("configured by the operator");
     assert!(failure.error.contains("can't fork"), "{failure}");
     engine.assert_nothing_left();
 }
@@ -115,14 +115,14 @@ async fn a_container_over_its_memory_limit_is_killed() {
     let Some(mut engine) = Engine::start() else { return };
     let hungry = "x=$(yes | head -c 200000000); echo ${#x}";
     let failure =
-        engine.shell(hungry, json!({ "memory": "16MiB" })).await.expect_err("it wants 200 MB");
+        engine.shell(hungry, json!({ "memory": "16MiB" })).await.expect_err("it exceeds the limit");
     assert_eq!(failure.error, "killed: memory limit `16MiB` exceeded");
     assert_eq!(
         (&failure.detail["exit_code"], failure.class),
         (&json!(137), FailureClass::Temporary)
     );
     engine.options.container_memory = Some(Size(16 << 20));
-    let failure = engine.shell(hungry, json!({})).await.expect_err("the operator says so");
+    let failure = engine.shell(hungry, json!({})).await.expect_err("configured by the operator");
     assert_eq!(failure.detail["reason"], "memory");
     engine.assert_nothing_left();
 }
@@ -136,7 +136,8 @@ async fn output_limit_ends_the_container() {
     assert_eq!(failure.class, FailureClass::Other);
     let for_ever = engine.shell("yes", json!({})).await.expect_err("too much");
     assert_eq!(for_ever.detail["reason"], "output");
-    let output = engine.shell(much, json!({ "max_output": "50MiB" })).await.expect("just so much");
+    let output =
+        engine.shell(much, json!({ "max_output": "50MiB" })).await.expect("exactly the maximum");
     assert_eq!(output.items[0].bytes.len(), 50 << 20);
     let to_log = format!("{much} >&2; echo done");
     let output = engine.shell(&to_log, json!({})).await.expect("a log may be as long");

@@ -78,20 +78,20 @@ async fn an_image_is_pulled_when_it_is_missing_or_always_and_a_pool_does_so_once
 
     publish(&engine, &tagged, "second");
     make(&engine, &tagged, "stale");
-    assert_eq!(texts(&run(&*missing, "").await.expect("it is there")), ["stale\n"]);
+    assert_eq!(texts(&run(&*missing, "").await.expect("it exists")), ["stale\n"]);
     let always = json!({ "image": image, "pull": "always" });
     let pooled = runner(always.clone()).await;
     assert_eq!(texts(&run(&*pooled, "").await.expect("it is pulled")), ["second\n"]);
 
     let around = RecordedRun::new();
-    pooled.run(&task(""), &around.context).await.expect("it is there");
+    pooled.run(&task(""), &around.context).await.expect("it exists");
     assert_eq!(around.lines(), ["second"], "it was pulled once");
     let around = RecordedRun::new();
     runner(always).await.run(&task(""), &around.context).await.expect("it is pulled");
     assert_eq!(around.lines().len(), 2, "another runner pulls it again");
 
     let nobodys = runner(json!({ "image": format!("{image}:none") })).await;
-    let failure = run(&*nobodys, "").await.expect_err("the registry has none such");
+    let failure = run(&*nobodys, "").await.expect_err("the registry has no such image");
     assert!(failure.error.contains("is not available: manifest"), "{failure}");
     assert_eq!(failure.class, FailureClass::Fatal);
     engine.assert_nothing_left();
@@ -149,7 +149,7 @@ async fn login_is_sent_only_to_its_registry() {
     engine.docker.command(&["rmi", &image]).expect("removed");
     settings["registry"]["address"] = json!("registry.example.com");
     let (ran, _) = pull(settings, &json!({ "Image": image }).to_string()).await;
-    let failure = ran.expect_err("this registry was not told who pulls");
+    let failure = ran.expect_err("no login for this registry");
     assert!(failure.error.contains("is not available: "), "{failure}");
     engine.assert_nothing_left();
 }

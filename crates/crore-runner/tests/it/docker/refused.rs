@@ -20,8 +20,8 @@ async fn an_unreachable_engine_is_reported_with_its_address() {
         let options = Options { docker: Some(address.clone()), ..Options::default() };
         let maker = DockerFactory::new(options);
         assert!(maker.must_be_allowed() && maker.name() == "docker");
-        let runner = maker.make(&with_image(json!({}))).await.expect("nobody was asked yet");
-        let failure = run(&*runner, "").await.expect_err("nobody answers");
+        let runner = maker.make(&with_image(json!({}))).await.expect("nothing was requested");
+        let failure = run(&*runner, "").await.expect_err("nothing listens");
         let start = format!("no container engine answers at `{address}`: ");
         assert!(failure.error.starts_with(&start), "{failure}");
         assert_eq!(failure.class, FailureClass::Fatal);
@@ -37,10 +37,10 @@ async fn an_engine_that_starts_later_is_found() {
     let options = Options { docker, ..Options::default() };
     let runner = DockerFactory::new(options).make(&with_image(json!({ "cmd": ["true"] }))).await;
     let runner = runner.expect("settings");
-    run(&*runner, "").await.expect_err("nobody answers");
+    run(&*runner, "").await.expect_err("nothing listens");
     let real = engine.docker.process().dir().join("docker.sock");
     std::os::unix::fs::symlink(real, later).expect("linked");
-    run(&*runner, "").await.expect("it is there now");
+    run(&*runner, "").await.expect("it exists now");
 }
 
 #[tokio::test]
@@ -50,14 +50,15 @@ async fn missing_and_disallowed_images_are_reported() {
         DockerFactory::new(engine.options.clone()).make(&settings).await.expect("settings")
     };
     let never = runner(&engine, json!({ "image": "no-such-image", "pull": "never" })).await;
-    let failure = run(&*never, "").await.expect_err("it is not there");
+    let failure = run(&*never, "").await.expect_err("it does not exist");
     assert_eq!(failure.error, "image `no-such-image` does not exist");
     assert_eq!(failure.class, FailureClass::Fatal);
 
     // Nothing listens at this address.
     for pull in ["missing", "always"] {
         let settings = json!({ "image": "localhost:1/no-such-image", "pull": pull });
-        let failure = run(&*runner(&engine, settings).await, "").await.expect_err("not there");
+        let failure =
+            run(&*runner(&engine, settings).await, "").await.expect_err("it does not exist");
         let start = "could not pull image `localhost:1/no-such-image`: ";
         assert!(failure.error.starts_with(start), "{failure}");
         assert_eq!(failure.class, FailureClass::Temporary);
@@ -79,7 +80,7 @@ async fn requests_that_the_engine_refuses_are_not_retried() {
     assert!(failure.error.contains("memory limit"), "{failure}");
     assert_eq!((failure.class, &failure.detail["status"]), (FailureClass::Fatal, &json!(400)));
     let other = engine.shell("true", json!({ "platform": "linux/riscv64", "pull": "never" })).await;
-    let failure = other.expect_err("it has none such");
+    let failure = other.expect_err("it has none");
     assert_eq!(failure.class, FailureClass::Fatal, "{failure}");
     engine.options.container_network = true;
     let failure = engine.shell("true", json!({ "network": "no-such" })).await.expect_err("none");

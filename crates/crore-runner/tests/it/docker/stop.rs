@@ -22,7 +22,7 @@ async fn cancel(runner: &dyn Runner) -> (FailureClass, Vec<String>) {
         around.stop.cancel();
     };
     let (ended, ()) = tokio::join!(runner.run(&task, &around.context), stop);
-    (ended.expect_err("it was to stop").class, around.lines())
+    (ended.expect_err("stopped").class, around.lines())
 }
 
 #[tokio::test]
@@ -63,7 +63,7 @@ async fn a_dropped_run_removes_its_container_at_any_stage() {
     let around = RecordedRun::new();
     let task = task("");
     tokio::select! {
-        _ = runner.run(&task, &around.context) => panic!("it takes long"),
+        _ = runner.run(&task, &around.context) => panic!("the run does not end by itself"),
         _ = around.line("ready") => {}
     }
     let nothing = || engine.containers().is_empty();
@@ -71,12 +71,12 @@ async fn a_dropped_run_removes_its_container_at_any_stage() {
     for millis in [0, 1, 3, 10, 30, 100, 300] {
         let run = runner.run(&task, &around.context);
         let ended = tokio::time::timeout(Duration::from_millis(millis), run).await;
-        assert!(ended.is_err(), "it takes long");
+        assert!(ended.is_err(), "the run does not end by itself");
     }
     // The engine may still be creating a container whose request was dropped.
     tokio::task::spawn_blocking(move || {
         eventually(Duration::from_secs(20), || engine.containers().is_empty());
-        engine.docker.command(&["info"]).expect("it is in good health");
+        engine.docker.command(&["info"]).expect("healthy");
         eventually(Duration::from_secs(20), || engine.containers().is_empty());
     })
     .await
@@ -112,7 +112,7 @@ async fn a_job_is_retried_when_its_container_engine_disappears() {
         assert!(killed.expect("kill runs").success());
     };
     let (ended, ()) = tokio::join!(runner.run(&task, &around.context), kill);
-    let failure = ended.expect_err("there is nobody left to run it");
+    let failure = ended.expect_err("no worker is left");
     assert!(failure.error.starts_with("could not run the container: "), "{failure}");
     assert_eq!(failure.class, FailureClass::Temporary);
 }

@@ -45,7 +45,7 @@ async fn a_stop_during_a_call_ends_it_at_once() {
     let running = run_until(&grpc, &settings, &job, &stop);
     let mut running = std::pin::pin!(running);
     let began = tokio::time::timeout(Duration::from_millis(200), &mut running).await;
-    assert!(began.is_err(), "it waits for an answer");
+    assert!(began.is_err(), "it waits for a response");
     stop.cancel();
     let stopped = tokio::time::timeout(Duration::from_secs(5), running).await.expect("at once");
     assert_eq!(stopped, Err(RunFailure::stopped()));

@@ -111,7 +111,7 @@ async fn json_is_encoded_by_server_reflection_v1_and_v1alpha() {
 async fn pooled_runner_uses_reflection_once() {
     let server = Server::start(ReflectionSupport::V1, accept_payment).await;
     let (grpc, settings) = (grpc(), settings(&server, json!({ "payload": "json" })));
-    let runner = grpc.make(&settings).await.expect("good settings");
+    let runner = grpc.make(&settings).await.expect("valid settings");
     assert_eq!(server.connections(), 0, "it connects when it is needed");
     let context = RunContext::new(CancellationToken::new(), |_| {});
     let mut questions = 0;

@@ -48,7 +48,7 @@ pub(crate) fn pool() -> DescriptorPool {
     for (name, text) in FILES {
         std::fs::write(dir.path().join(name), text).expect("written");
     }
-    let files = protox::compile(["shop.proto"], [dir.path()]).expect("good files");
+    let files = protox::compile(["shop.proto"], [dir.path()]).expect("valid files");
     DescriptorPool::from_file_descriptor_set(files).expect("they fit")
 }
 
@@ -189,18 +189,18 @@ async fn serve(
         Builder::configure().register_encoded_file_descriptor_set(described())
     };
     if is_about("/grpc.reflection.v1.") && reflects == ReflectionSupport::V1 {
-        let mut service = about().build_v1().expect("good files");
+        let mut service = about().build_v1().expect("valid files");
         return service.call(request).await.map(|answer| answer.map(BodyExt::boxed_unsync));
     }
     if is_about("/grpc.reflection.v1alpha.") && reflects == ReflectionSupport::V1Alpha {
-        let mut service = about().build_v1alpha().expect("good files");
+        let mut service = about().build_v1alpha().expect("valid files");
         return service.call(request).await.map(|answer| answer.map(BodyExt::boxed_unsync));
     }
     if is_about("/grpc.reflection.") {
         return Ok(answer(ScriptedResponse::Status(12, String::new())));
     }
     let (head, body) = request.into_parts();
-    let body = body.collect().await.expect("a whole question").to_bytes();
+    let body = body.collect().await.expect("a complete request").to_bytes();
     // One byte of flags, four bytes of length.
     let message = body.slice(5..);
     let call = Call { path: head.uri.path().to_owned(), headers: head.headers, message };

@@ -106,11 +106,11 @@ async fn dns_rebinding_is_denied() {
     let http = HttpFactory::new(NetworkAccess::new(outbound, Urls::default()));
     let job = task(Payload::json("1"));
     let settings = json!({ "url": format!("http://rebinding.example:{}", peer.port()) });
-    run(&http, &settings, &job).await.expect("it was still the one that may be called");
+    run(&http, &settings, &job).await.expect("still registered");
     let settings = json!({ "url": format!("http://rebinding.example:{}", trap.port()) });
-    let failure = run(&http, &settings, &job).await.expect_err("now it is the other");
+    let failure = run(&http, &settings, &job).await.expect_err("the other one");
     assert!(is_denied(&failure) && trap.saw_nothing(), "{failure}");
-    assert_eq!(names.0.load(Ordering::SeqCst), 2, "what was checked is what is called");
+    assert_eq!(names.0.load(Ordering::SeqCst), 2, "the checked address is called");
 }
 
 #[tokio::test]
@@ -134,6 +134,9 @@ async fn only_urls_that_the_operator_allows_are_called() {
         let result = run(&http, &settings, &job).await;
         assert_eq!(result.is_ok(), is_well, "{path}: {result:?}");
         let is_told = |failure: RunFailure| failure.error.contains("`runners.urls`");
-        assert!(result.map_or_else(is_told, |_| true), "{path}: what would allow it is told");
+        assert!(
+            result.map_or_else(is_told, |_| true),
+            "{path}: the error says what would allow it"
+        );
     }
 }

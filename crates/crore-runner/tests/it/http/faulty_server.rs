@@ -27,7 +27,7 @@ async fn serve_endless_body(
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
     let url = format!("http://{}", listener.local_addr().expect("bound"));
     let poured = tokio::spawn(async move {
-        let (mut stream, _) = listener.accept().await.expect("somebody");
+        let (mut stream, _) = listener.accept().await.expect("a connection");
         let mut question = [0; 4096];
         let _ = stream.read(&mut question).await;
         let _ = stream.write_all(head.as_bytes()).await;

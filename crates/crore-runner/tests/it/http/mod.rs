@@ -131,7 +131,7 @@ async fn a_call_has_the_body_of_its_handler() {
         assert_eq!(header_values(&call, "content-type"), media_type, "{more}");
     }
     let call = called(json!({ "idempotency_header": "" }), Payload::json("1")).await;
-    assert!(header_values(&call, "idempotency-key").is_empty(), "it was switched off");
+    assert!(header_values(&call, "idempotency-key").is_empty(), "it was disabled");
 }
 
 #[tokio::test]
@@ -156,7 +156,11 @@ async fn a_payload_may_determine_the_request_if_its_handler_allows() {
         (call.body.clone(), header_values(&call, "x-many")),
         ("hello".into(), vec!["a".to_owned(), "b".to_owned()])
     );
-    assert_eq!(header_values(&call, "authorization"), ["its own"], "what a handler says stands");
+    assert_eq!(
+        header_values(&call, "authorization"),
+        ["its own"],
+        "the value of the handler stays"
+    );
     for (payload, uri) in [
         ("{}", "/base/end"),
         (r#"{"path":"/a b/../ü"}"#, "/%C3%BC"),
@@ -210,7 +214,7 @@ async fn a_payload_with_an_invalid_request_fails_permanently() {
     }
     let settings = settings(&peer.url(), json!({ "payload": "request", "method": "GET" }));
     let job = task(Payload::json(r#"{"method":"DELETE"}"#));
-    let failure = run(&http(), &settings, &job).await.expect_err("its handler says GET");
+    let failure = run(&http(), &settings, &job).await.expect_err("the handler sets GET");
     assert!(failure.error.contains("payload.method"), "{failure}");
     assert_eq!(peer.calls(), 0);
 }
@@ -290,7 +294,7 @@ async fn connections_are_kept_by_all_runners_of_a_maker() {
     let url = format!("http://{}", listener.local_addr().expect("bound"));
     let server = tokio::spawn(async move {
         loop {
-            let (stream, from) = listener.accept().await.expect("somebody");
+            let (stream, from) = listener.accept().await.expect("a connection");
             seen.lock().expect("no panic").push(from.port());
             let service = hyper::service::service_fn(async |_| {
                 Ok::<_, std::convert::Infallible>(http::Response::new(String::new()))

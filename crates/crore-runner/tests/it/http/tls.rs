@@ -70,7 +70,7 @@ async fn untrusted_server_gets_no_request() {
     let (url, seen) = serves(&Authority::new(), &["h2", "http/1.1"]).await;
     for http in [http(), HttpFactory::new(Authority::new().reach())] {
         let failure = run(&http, &json!({ "url": url }), &task(Payload::json("1"))).await;
-        let failure = failure.expect_err("no trust");
+        let failure = failure.expect_err("not trusted");
         assert_eq!(failure.class, FailureClass::Temporary);
         assert!(failure.error.contains("failed the TLS handshake"), "{failure}");
     }

@@ -61,12 +61,12 @@ async fn invalid_lengths_are_refused() {
         ("large", "the plugin returned 67108864 bytes, at most 1048576 are allowed"),
     ];
     for (argument, error) in cases {
-        let failure = run(&*runner, argument).await.expect_err("it lies");
+        let failure = run(&*runner, argument).await.expect_err("an invalid frame");
         assert_eq!((&*failure.error, failure.class), (error, FailureClass::Other));
     }
     assert_eq!(texts(&run(&*runner, "").await.expect("the same child")), ["run 6"]);
     // The host cannot detect this pointer: it reads 4 KiB, or the child crashes.
-    let failure = run(&*runner, "long-error").await.expect_err("it lies");
+    let failure = run(&*runner, "long-error").await.expect_err("an invalid frame");
     assert!(failure.error.len() <= 12 << 10, "{}", failure.error.len());
     run(&*runner, "").await.expect("this child, or another");
 }
@@ -85,7 +85,7 @@ async fn unusable_library_is_refused_on_load() {
         let failure = workshop.make("odd").await.map(drop).expect_err("no plugin");
         assert!(failure.error.contains(error), "{failure}");
         assert_eq!(failure.class, FailureClass::Fatal);
-        let by_name = workshop.make("Odd").await.map(drop).expect_err("it tells no name");
+        let by_name = workshop.make("Odd").await.map(drop).expect_err("no name");
         assert!(by_name.error.contains("no plugin `Odd`"), "{by_name}");
         assert!(by_name.error.ends_with("found `odd`"), "{by_name}");
     }
@@ -124,7 +124,7 @@ async fn the_memory_limit_of_the_operator_applies() {
     run(&*runner, "memory").await.expect("there is enough");
     workshop.setup.options.plugin_memory = Some(Size(128 << 20));
     let runner = workshop.runner().await;
-    let failure = run(&*runner, "memory").await.expect_err("it wants twice as much");
+    let failure = run(&*runner, "memory").await.expect_err("it exceeds the limit");
     assert_eq!(failure.error, "it said so");
 }
 
@@ -145,7 +145,7 @@ async fn a_folder_that_others_may_write_to_is_not_used() {
     let workshop = PluginBuilder::odd(&[]);
     let open = std::fs::Permissions::from_mode(0o777);
     std::fs::set_permissions(workshop.path(), open).expect("changed");
-    let failure = workshop.make("odd").await.map(drop).expect_err("anybody could put it there");
+    let failure = workshop.make("odd").await.map(drop).expect_err("writable by others");
     assert!(failure.error.contains("chmod go-w"), "{failure}");
 }
 
@@ -164,7 +164,7 @@ async fn settings_are_checked_without_starting_anything() {
     workshop.setup.dir = "/no/such/folder".into();
     let plugins = PluginFactory::new(workshop.setup.clone());
     assert!(plugins.must_be_allowed() && plugins.name() == "plugin");
-    plugins.check(&json!({ "plugin": "any" })).expect("nothing is wrong with it");
+    plugins.check(&json!({ "plugin": "any" })).expect("it is valid");
     let invalid = plugins.check(&json!({ "plugin": "a/b" })).expect_err("a path");
     assert_eq!(invalid.field, "settings.plugin");
 }

@@ -91,7 +91,7 @@ fn cargo_built(what: &[&str]) -> PathBuf {
     let mut messages =
         stdout.lines().filter_map(|line| serde_json::from_str::<serde_json::Value>(line).ok());
     let built = messages.rfind(|message| message["reason"] == "compiler-artifact");
-    let built = built.expect("it built something");
+    let built = built.expect("built");
     let file = built["executable"].as_str().or_else(|| built["filenames"][0].as_str());
     PathBuf::from(file.expect("a file"))
 }

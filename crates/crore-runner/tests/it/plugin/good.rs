@@ -17,13 +17,13 @@ async fn the_c_and_rust_examples_run_by_file_and_by_plugin_name() {
     workshop.compile(&root().join("sdks/plugin/examples/hello.c"), "hello_c.so", &[]);
     workshop.rust_example();
     for name in ["hello_c", "HelloC", "hello", "libhello", "HelloRust"] {
-        let runner = workshop.make(name).await.expect("it is there");
+        let runner = workshop.make(name).await.expect("it exists");
         let around = RecordedRun::new();
-        let output = runner.run(&task("world"), &around.context).await.expect("it greets");
+        let output = runner.run(&task("world"), &around.context).await.expect("it succeeds");
         assert_eq!(texts(&output), ["hello, world"], "{name}");
         assert_eq!(around.lines(), ["about to greet"], "{name}");
     }
-    let runner = workshop.make("hello").await.expect("it is there");
+    let runner = workshop.make("hello").await.expect("it exists");
     let failure = run(&*runner, b"\xff").await.expect_err("no text");
     assert_eq!(failure.class, FailureClass::Fatal);
     assert!(failure.error.contains("invalid utf-8"), "{failure}");

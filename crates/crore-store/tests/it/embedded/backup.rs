@@ -41,7 +41,7 @@ fn a_pending_commit_is_in_the_backup() {
     let hand = SteppedStore::open(Arc::new(SimDisk::new(1))).expect("opened");
     let mut push = hand.store.push(NewJob::from(spec("q", "1")).into());
     let polled = push.as_mut().poll(&mut Context::from_waker(Waker::noop()));
-    assert!(polled.is_pending(), "nobody has committed it");
+    assert!(polled.is_pending(), "it is not committed");
     let to = SimDisk::new(2);
     hand.store.backup_to(&to).expect("backed up");
     let opened = SteppedStore::open(Arc::new(to)).expect("opened");
@@ -68,7 +68,7 @@ fn an_interrupted_backup_opens_complete_or_not_at_all() {
         for seed in 0..4 {
             let to = SimDisk::new(7);
             to.crash_at(n);
-            hand.store.backup_to(&to).expect_err("the machine goes off");
+            hand.store.backup_to(&to).expect_err("the power is cut");
             let left = to.crash(n * 13 + seed);
             match (SteppedStore::open(Arc::new(left.kill())), left.image()) {
                 (Ok(_), image) if image.is_empty() => {}

@@ -91,7 +91,7 @@ fn play(
         went = went.and_then(|()| told.work(&store)).and_then(|()| told.poll(&mut pending));
     }
     if went.is_ok() {
-        assert!(pending.is_empty(), "all is committed, and not all is answered");
+        assert!(pending.is_empty(), "everything is committed and some callers have no response");
         drop(pending);
         let closed = store.close();
         told.answered = if closed.is_ok() { told.begun } else { told.answered };
@@ -182,7 +182,7 @@ fn check<'a>(
     let Some(found) = found else {
         let nth = chapter.views.iter().position(|view| *view == seen);
         panic!(
-            "{told:?}: what is there was there after step {nth:?}; {:?}",
+            "{told:?}: the content is that of step {nth:?}; {:?}",
             chapter.views[told.answered].differs(&seen)
         )
     };
@@ -193,7 +193,7 @@ fn check<'a>(
 fn works(store: &Embedded, disk: &SimDisk, clock: &FakeClock, told: &CallerKnowledge) {
     let pushed = run(store, store.push(job("new").into())).expect("pushed").into_inner();
     let Pushed::New(id) = pushed.jobs[0] else { panic!("a new job is {pushed:?}") };
-    assert!(told.ids.iter().all(|old| *old < id), "{id:?} was given to a caller before");
+    assert!(told.ids.iter().all(|old| *old < id), "{id:?} was delivered before");
     let claimed = run(store, store.claim(claim(100))).expect("claimed").jobs;
     let old = told.deliveries.iter().max().copied().unwrap_or_default();
     assert!(claimed.iter().all(|job| job.live.delivery.0 > old), "a delivery is given out twice");
@@ -390,7 +390,7 @@ fn no_hint_outlives_its_segment() {
         let jobs = run(&store, store.claim(claim(1))).expect("claimed").jobs;
         finish(&store, &jobs[0]);
         let done = run(&store, store.get(vec![jobs[0].id.into()])).expect("seen").remove(0);
-        let change = decide(&done.expect("it is kept"), &JobEvent::Delete, 7).expect("it is there");
+        let change = decide(&done.expect("it is kept"), &JobEvent::Delete, 7).expect("it exists");
         let _ = run(&store, store.apply(vec![StoreWrite::Job(change)])).expect("applied");
         store.maintain_once().expect("kept");
     }

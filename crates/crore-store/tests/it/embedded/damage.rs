@@ -239,14 +239,13 @@ fn assert_damaged(store: &Embedded, image: &StoreImage, case: &str) {
         }
     }
     assert!(!damaged.is_empty(), "{case}: no job is damaged");
-    let claimed =
-        run(store, store.claim(claim(1000))).expect("what can be read is handed out").jobs;
+    let claimed = run(store, store.claim(claim(1000))).expect("readable jobs are delivered").jobs;
     for job in claimed {
         assert_eq!(job.spec, image.content.jobs[&job.id].spec, "{case}");
     }
     for id in damaged.iter().filter(|id| image.content.jobs[id].live.state == State::Ready) {
         if let Ok(found) = run(store, store.get(vec![JobSelector::Id(*id)])) {
-            let found = found[0].as_ref().expect("it is there");
+            let found = found[0].as_ref().expect("it exists");
             assert_eq!(
                 (found.live.state, found.live.why),
                 (State::Dead, Some(EndReason::Damaged)),

@@ -59,12 +59,12 @@ fn what_is_written_is_read_through_every_handle() {
         let file = create(disk, "f");
         file.write(0, b"abcdef").expect("written");
         file.write(2, b"XY").expect("written");
-        let other = disk.open("f", OpenMode::Existing).expect("there");
+        let other = disk.open("f", OpenMode::Existing).expect("it exists");
         assert_eq!(content(&*other), b"abXYef");
         other.write(6, b"g").expect("written");
         file.sync().expect("synced");
         assert_eq!(content(&*file), b"abXYefg");
-        assert_eq!(content(&*create(disk, "f")), b"abXYefg", "making it again empties nothing");
+        assert_eq!(content(&*create(disk, "f")), b"abXYefg", "creating it again truncates nothing");
     });
 }
 

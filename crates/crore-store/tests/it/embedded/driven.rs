@@ -102,7 +102,7 @@ pub(crate) fn run<T>(store: &Embedded, mut answer: StoreFuture<'_, T>) -> Result
         }
         store.commit_once()?;
     }
-    panic!("an answer does not come, however much is committed");
+    panic!("no response although everything is committed");
 }
 
 impl Jobs for Driven {

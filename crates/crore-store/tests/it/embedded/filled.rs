@@ -58,14 +58,14 @@ fn end_all(store: &Embedded) -> usize {
 fn done(job: &Job) -> StoreWrite {
     let report = Outcome::Done { result: None }.into();
     let event = JobEvent::Finished { delivery: Some(job.live.delivery), report };
-    StoreWrite::Job(decide(job, &event, 7).expect("it means something"))
+    StoreWrite::Job(decide(job, &event, 7).expect("the event applies"))
 }
 
 fn retry_when_full<T>(store: &Embedded, verb: impl Fn() -> Result<T, Error>) -> T {
     match verb() {
         Err(Error::Full { .. }) => {
             run_keeper_to_end(store);
-            verb().expect("there is room for what ends")
+            verb().expect("room for reports")
         }
         answer => answer.expect("done"),
     }

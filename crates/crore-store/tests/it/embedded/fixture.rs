@@ -56,7 +56,7 @@ fn a_fixture_has_something_of_everything() {
         assert!(report.is_good(), "{report}");
         assert_eq!(report.jobs.len(), 7, "a job in every state: {report}");
         assert!(report.segments >= 3 && image.keys().any(|name| name.starts_with("hint-")));
-        assert!(segments(&image)[0].0 > 1, "the first segment was given up, and what it had moved");
+        assert!(segments(&image)[0].0 > 1, "the first segment was freed and its records moved");
         let bytes: usize = image.values().map(Vec::len).sum();
         assert!(bytes <= 64 << 10, "{version} has {bytes} bytes");
         for word in ["notes ", "leader No", "group ", "entry Schedules", "\"history\":[{", "👗"] {
@@ -71,5 +71,9 @@ fn this_version_holds_what_the_newest_fixture_holds() {
     make(Arc::new(disk.clone()));
     let hand = SteppedStore::open(Arc::new(disk)).expect("opened");
     let newest = ALL.last().expect("a version");
-    assert_eq!(describe(&hand), fixture(newest).1, "the maker has changed: make a new fixture");
+    assert_eq!(
+        describe(&hand),
+        fixture(newest).1,
+        "the generator has changed: create a new fixture"
+    );
 }

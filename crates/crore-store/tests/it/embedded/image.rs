@@ -74,7 +74,7 @@ pub(crate) fn records(image: &Image, name: &str, (at, end): (usize, usize)) -> V
 }
 
 pub(crate) fn flip(image: &mut Image, name: &str, at: usize) {
-    image.get_mut(name).expect("there")[at] ^= 0x10;
+    image.get_mut(name).expect("it exists")[at] ^= 0x10;
 }
 
 /// The hint of the newest segment that has one.

@@ -38,7 +38,7 @@ fn open(dir: &Path) -> Result<Embedded, Error> {
 }
 
 fn name(text: &str) -> Name {
-    Name::new("name", text).expect("a good name")
+    Name::new("name", text).expect("a valid name")
 }
 
 fn job(bytes: impl Into<Arc<[u8]>>) -> NewJob {
@@ -92,7 +92,7 @@ fn a_directory_with_other_files_is_refused_with_their_names_and_unchanged() {
 #[test]
 fn a_store_of_a_newer_version_is_refused_and_unchanged() {
     let dir = dir();
-    open(dir.path()).expect("made").close().expect("closed");
+    open(dir.path()).expect("created").close().expect("closed");
     let logs = || fs::read_dir(dir.path()).expect("listed").map(|entry| entry.expect("one").path());
     let first = logs().filter(|path| path.to_string_lossy().contains("log-")).min().expect("a log");
     let file = OpenOptions::new().write(true).open(&first).expect("opened");
@@ -162,8 +162,8 @@ fn a_clock_jump_back_delivers_nothing_early_and_one_ahead_loses_nothing() {
     let store = open_at(dir.path(), &clock).expect("opened a day before it was closed");
     let id = push(&store, job(*b"new"));
     let pushed = wait(store.get(vec![id])).expect("got").into_iter().flatten().next();
-    let pushed_at = pushed.expect("there").live.pushed_at;
-    assert!(pushed_at > clock.now(), "the store's time never runs back: {pushed_at:?}");
+    let pushed_at = pushed.expect("it exists").live.pushed_at;
+    assert!(pushed_at > clock.now(), "the time of the store never decreases: {pushed_at:?}");
     assert_eq!(claim(&store), [b"new"]);
 }
 
@@ -184,7 +184,7 @@ fn empty_maximum_and_larger_payloads_read_back_unchanged() {
     let store = open(dir.path()).expect("opened again");
     let jobs = wait(store.get(ids.to_vec())).expect("got");
     for (job, n) in jobs.iter().zip(sizes) {
-        let job = job.as_ref().expect("there");
+        let job = job.as_ref().expect("it exists");
         assert!(*job.spec.payload.bytes == *payload(n), "{n} bytes have changed");
     }
 }
@@ -219,7 +219,7 @@ fn a_store_that_cannot_release_its_oldest_segment_reports_it() {
     assert_eq!(kept.len(), 1);
     let oldest = disk.list().expect("listed").into_iter().filter(|name| name.starts_with("log-"));
     let oldest = disk.open(&oldest.min().expect("a file"), OpenMode::Existing).expect("opened");
-    oldest.write(64, &[0xff; 64]).expect("harmed");
+    oldest.write(64, &[0xff; 64]).expect("written");
     while store.maintain_once().expect("kept") {
         store.commit_once().expect("committed");
     }

@@ -170,7 +170,7 @@ fn a_range_of_garbage_loses_only_its_records() {
     let all = frames(&image, &name);
     let (from, to) = (all[2].0, all[5].1);
     let mut damaged = image.clone();
-    damaged.get_mut(&name).expect("there")[from + 3..to - 5].fill(0xA5);
+    damaged.get_mut(&name).expect("it exists")[from + 3..to - 5].fill(0xA5);
     let (mended, repairs) = repair_and_open(&damaged);
     assert_eq!(repairs.steps.len(), 1, "{repairs}");
     assert_eq!(repairs.steps[0].commits, Some((all[2].2, all[5].2)));
@@ -209,7 +209,7 @@ fn the_head_of_the_only_segment_is_rebuilt() {
     let only = Image::from([(name.clone(), image[&name].clone())]);
     for bit in 0..64 * 8 {
         let mut damaged = only.clone();
-        damaged.get_mut(&name).expect("there")[bit / 8] ^= 1 << (bit % 8);
+        damaged.get_mut(&name).expect("it exists")[bit / 8] ^= 1 << (bit % 8);
         // This may be a later version, which cannot be read.
         if (64..74).contains(&bit) {
             let error = repair(&disk(&damaged)).expect_err("a later version");
@@ -246,7 +246,7 @@ fn a_truncated_segment_keeps_what_is_left_of_it() {
     let all = frames(&image, &name);
     for len in [0, 10, 64, 100, all[1].1, all[3].0 + 20, all[3].0 + 60, all[5].1 - 9] {
         let mut damaged = image.clone();
-        damaged.get_mut(&name).expect("there").truncate(len);
+        damaged.get_mut(&name).expect("it exists").truncate(len);
         let (mended, repairs) = repair_and_open(&damaged);
         let there = alive(&mended, &ids);
         let cut = all.iter().filter(|(_, end, _)| *end > len).count();
@@ -286,7 +286,7 @@ fn a_false_hint_is_removed() {
     let before = content(&image);
     let hint = last_hint(&image);
     let mut lies = image.clone();
-    let bytes = lies.get_mut(&hint).expect("there");
+    let bytes = lies.get_mut(&hint).expect("it exists");
     *bytes.last_mut().expect("bytes") ^= 1;
     let sum = crc32c::crc32c(&bytes[16..]);
     bytes[12..16].copy_from_slice(&sum.to_le_bytes());
@@ -308,7 +308,7 @@ fn a_job_whose_push_is_lost_is_removed_and_named() {
     let (_, name) = segments(&damaged)[0].clone();
     // The first frame has the meta record, the second the first push.
     let (start, end, _) = frames(&damaged, &name)[1];
-    damaged.get_mut(&name).expect("there")[start..end].fill(0);
+    damaged.get_mut(&name).expect("it exists")[start..end].fill(0);
     let (mended, repairs) = repair_and_open(&damaged);
     assert_eq!((repairs.removed, &repairs.removed_ids[..]), (1, &ids[..1]), "{repairs}");
     assert_eq!(alive(&mended, &ids), without(&ids, &ids[..1]));
@@ -324,7 +324,7 @@ fn many_kinds_of_damage_are_repaired_together() {
     let (start, ..) = frames(&image, &all[0].1)[1];
     flip(&mut damaged, &all[0].1, start + 8);
     let (start, end, _) = frames(&image, &all[1].1)[1];
-    damaged.get_mut(&all[1].1).expect("there")[start..end].fill(7);
+    damaged.get_mut(&all[1].1).expect("it exists")[start..end].fill(7);
     damaged.insert("log-00000777".to_owned(), image[&all[1].1].clone());
     let (mended, repairs) = repair_and_open(&damaged);
     assert!(repairs.steps.len() >= 3, "{repairs}");
@@ -352,7 +352,7 @@ fn an_interrupted_repair_is_run_again() {
     for n in 0..calls {
         let disk = disk(&damaged);
         disk.crash_at(n);
-        repair(&disk).expect_err("the machine goes off");
+        repair(&disk).expect_err("the power is cut");
         let left = disk.crash(n * 31);
         repair(&left).unwrap_or_else(|error| panic!("call {n}: {error}"));
         let mended = left.image();

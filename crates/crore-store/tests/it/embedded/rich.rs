@@ -27,7 +27,7 @@ pub(crate) fn small() -> Options {
 }
 
 pub(crate) fn name(text: &str) -> Name {
-    Name::new("name", text).expect("a good name")
+    Name::new("name", text).expect("a valid name")
 }
 
 pub(crate) fn spec(queue: &str, payload: &str) -> Spec {
@@ -82,7 +82,7 @@ impl SteppedStore {
     }
 
     pub(crate) fn apply_event(&self, job: &Job, event: &JobEvent) {
-        let change = decide(job, event, 7).expect("it means something");
+        let change = decide(job, event, 7).expect("the event applies");
         let _ = self.get(|store| store.apply(vec![StoreWrite::Job(change)]));
     }
 
@@ -211,10 +211,10 @@ fn run_all(hand: &SteppedStore) {
     hand.run_job(spec("tot", r#"{"warum": "Nadel"}"#), failed(RetryDirective::Never));
     hand.run_job(spec("nochmal", "{}"), failed(RetryDirective::ByPolicy));
     let cancelled = hand.push(NewJob::from(spec("abgesagt", "{}")))[0];
-    let cancelled = hand.job(cancelled).expect("there");
+    let cancelled = hand.job(cancelled).expect("it exists");
     hand.apply_event(&cancelled, &JobEvent::Cancel);
     let deleted = hand.push(NewJob::from(spec("gelöscht", "{}")))[0];
-    let deleted = hand.job(deleted).expect("there");
+    let deleted = hand.job(deleted).expect("it exists");
     hand.apply_event(&deleted, &JobEvent::Delete);
     hand.push(NewJob::from(spec("läuft", r#"{"an": "der Maschine"}"#)));
     let running = hand.claim("läuft");

@@ -82,7 +82,7 @@ impl Chapter {
 }
 
 pub(super) fn name(text: &str) -> Name {
-    Name::new("name", text).expect("a good name")
+    Name::new("name", text).expect("a valid name")
 }
 
 pub(super) fn open(disk: &SimDisk, clock: &FakeClock) -> Result<Embedded, Error> {
@@ -199,7 +199,7 @@ pub(super) fn run_keeper_to_end(store: &Embedded) {
         }
         store.commit_once().expect("committed");
     }
-    panic!("the keeper has always something to do");
+    panic!("the keeper never becomes idle");
 }
 
 /// Shares the memory of unchanged jobs with the previous view.
@@ -378,7 +378,7 @@ pub(super) fn job(text: &str) -> NewJob {
 pub(super) fn finish(store: &Embedded, job: &Job) {
     let report = Outcome::Done { result: None }.into();
     let event = JobEvent::Finished { delivery: Some(job.live.delivery), report };
-    let change = decide(job, &event, 7).expect("it means something");
+    let change = decide(job, &event, 7).expect("the event applies");
     let applied =
         run(store, store.apply(vec![StoreWrite::Job(change)])).expect("applied").into_inner();
     assert!(matches!(applied[0], Applied::Yes(_)));

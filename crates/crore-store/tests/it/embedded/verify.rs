@@ -38,7 +38,7 @@ fn a_directory_without_a_store_is_refused() {
     let empty = verify(&SimDisk::new(1)).expect_err("nothing");
     assert!(matches!(&empty, Error::Foreign { what } if what == "no log files of a store"));
     let strange = Image::from([("notes.txt".to_owned(), b"hello".to_vec())]);
-    let strange = verify(&disk(&strange)).expect_err("not ours");
+    let strange = verify(&disk(&strange)).expect_err("not a store");
     assert!(strange.to_string().contains("notes.txt"), "{strange}");
 }
 
@@ -102,10 +102,10 @@ fn a_false_hint_is_detected_and_a_torn_one_ignored() {
     let image = rich();
     let hint = last_hint(&image);
     let mut torn = image.clone();
-    torn.get_mut(&hint).expect("there").truncate(90);
+    torn.get_mut(&hint).expect("it exists").truncate(90);
     assert!(look(&torn).is_good());
     let mut lies = image.clone();
-    let bytes = lies.get_mut(&hint).expect("there");
+    let bytes = lies.get_mut(&hint).expect("it exists");
     *bytes.last_mut().expect("bytes") ^= 1;
     let sum = crc32c::crc32c(&bytes[16..]);
     bytes[12..16].copy_from_slice(&sum.to_le_bytes());
@@ -143,7 +143,7 @@ proptest! {
         let mut image = FIXED.with(Clone::clone);
         let names: Vec<String> = image.keys().cloned().collect();
         for (file, at, bytes) in hits {
-            let file = image.get_mut(file.get(&names)).expect("there");
+            let file = image.get_mut(file.get(&names)).expect("it exists");
             if !file.is_empty() {
                 let at = at.index(file.len());
                 let end = (at + bytes.len()).min(file.len());
@@ -151,7 +151,7 @@ proptest! {
             }
         }
         if let Some((file, at)) = cut {
-            let file = image.get_mut(file.get(&names)).expect("there");
+            let file = image.get_mut(file.get(&names)).expect("it exists");
             file.truncate(at.index(file.len() + 1));
         }
         // Any result is allowed, as long as it can be printed.

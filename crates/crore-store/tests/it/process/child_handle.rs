@@ -89,7 +89,7 @@ impl Drop for ChildHandle {
 }
 
 fn command() -> Command {
-    let this = std::env::current_exe().expect("a program knows where it is");
+    let this = std::env::current_exe().expect("the path of this program");
     let mut command = Command::new(this);
     command.args(if cfg!(test) { TEST } else { EXAMPLE });
     command

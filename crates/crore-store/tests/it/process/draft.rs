@@ -102,5 +102,5 @@ fn payload(dice: &mut SeededRng) -> Payload {
 }
 
 pub(crate) fn name(text: &str) -> Name {
-    Name::new("name", text).expect("a good name")
+    Name::new("name", text).expect("a valid name")
 }

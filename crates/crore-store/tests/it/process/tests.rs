@@ -37,7 +37,7 @@ fn survives(kind: Harm, rounds: u32, seed: u64) {
     println!("{tally:?}");
     let EventTally { pushed, granted, applied, .. } = tally;
     let least = u64::from(rounds);
-    assert!(pushed > least && granted > least && applied > least, "too little: {tally:?}");
+    assert!(pushed > least && granted > least && applied > least, "too few: {tally:?}");
 }
 
 #[test]
@@ -116,7 +116,7 @@ fn a_store_open_in_another_process_is_refused_with_path_and_process_id() {
 fn a_directory_without_permission_is_refused_with_its_path() {
     let dir = tempfile::tempdir().expect("a directory");
     let locked = dir.path().join("locked");
-    fs::create_dir(&locked).expect("made");
+    fs::create_dir(&locked).expect("created");
     let as_root = fs::metadata(&locked).is_ok_and(|locked| locked.uid() == 0);
     let task = task(&locked);
     let victim = if as_root {

@@ -35,7 +35,7 @@ pub(crate) fn wait<T>(mut answer: StoreFuture<'_, T>) -> Result<T, Error> {
             if let Poll::Ready(answer) = answer.as_mut().poll(&mut context) {
                 return answer;
             }
-            rung.recv_timeout(LIMIT).expect("an answer comes, whatever it is");
+            rung.recv_timeout(LIMIT).expect("a response");
         }
     })
 }

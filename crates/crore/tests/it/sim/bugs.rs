@@ -73,7 +73,7 @@ fn every_planted_bug_is_found_with_fresh_seeds() {
     let first = first_seed();
     println!("seeds from {first}");
     if let Some((_, failure)) = search(first..first + CLEAN) {
-        panic!("without a mistake a seed fails\n{failure}");
+        panic!("a seed fails without a planted bug\n{failure}");
     }
     let missed: Vec<&str> = BUGS.into_iter().filter(|bug| !is_found(bug, first)).collect();
     let again =

@@ -43,7 +43,7 @@ fn check_seeds(seeds: Range<u64>) {
     let coverage = run_seeds(seeds);
     let never = coverage.missing(&RareSituation::ALL);
     let never: Vec<_> = never.into_iter().filter(|what| !UNSEEN.contains(what)).collect();
-    assert_eq!(never, [], "moments that never occurred");
+    assert_eq!(never, [], "situations that never occurred");
 }
 
 /// Six thousand seeds, in parts that run in parallel.
@@ -121,7 +121,7 @@ fn every_planted_bug_is_found() {
         Lie::EventsComeEarly,
     ] {
         let found = first_failing_seed(0..150, || OnEngine::new(lie));
-        let (seed, failure) = found.unwrap_or_else(|| panic!("{lie:?} is never found"));
+        let (seed, failure) = found.unwrap_or_else(|| panic!("{lie:?} is never detected"));
         println!("{lie:?}: seed {seed}: {:?}", failure.violations.first());
     }
 }

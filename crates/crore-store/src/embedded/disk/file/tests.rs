@@ -10,7 +10,7 @@ use super::super::{Disk, OpenMode};
 use super::Directory;
 
 fn mode(path: &Path) -> u32 {
-    fs::metadata(path).expect("there").permissions().mode() & 0o777
+    fs::metadata(path).expect("it exists").permissions().mode() & 0o777
 }
 
 #[test]
@@ -61,7 +61,7 @@ fn an_open_file_keeps_the_lock() {
 fn created_files_are_accessible_to_the_owner_only() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let path = folder.path().join("above").join("store");
-    let directory = Directory::open(&path).expect("made");
+    let directory = Directory::open(&path).expect("created");
     directory.open("f", OpenMode::Create).expect("a file");
     assert_eq!(mode(&path), 0o700);
     assert_eq!(mode(&path.join("f")), 0o600);
@@ -73,7 +73,7 @@ fn foreign_entries_are_not_listed() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let directory = Directory::open(folder.path()).expect("free");
     fs::write(folder.path().join("some notes"), "").expect("written");
-    fs::create_dir(folder.path().join("inner")).expect("made");
+    fs::create_dir(folder.path().join("inner")).expect("created");
     directory.open("f", OpenMode::Create).expect("a file");
     assert_eq!(directory.list().expect("names"), ["f"]);
 }
@@ -97,12 +97,12 @@ fn content_survives_reopening() {
 fn error_names_the_file_and_keeps_its_source() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let directory = Directory::open(folder.path()).expect("free");
-    fs::create_dir(folder.path().join("inner")).expect("made");
+    fs::create_dir(folder.path().join("inner")).expect("created");
     let error = directory.open("inner", OpenMode::Existing).expect_err("no file");
     assert_eq!(error.kind(), ErrorKind::IsADirectory);
     assert_eq!(error.to_string(), "cannot open `inner`");
     let source = error.source().expect("the machine's own");
-    let own = source.downcast_ref::<std::io::Error>().expect("an error of the machine");
+    let own = source.downcast_ref::<std::io::Error>().expect("a system error");
     assert!(own.raw_os_error().is_some());
 }
 

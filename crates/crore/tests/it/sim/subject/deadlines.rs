@@ -141,7 +141,7 @@ impl Deadlines {
         }
         let soon = self.clock.now().after(RETRY);
         let planned = |what: &str, at: Time| {
-            assert!(upkeep_at <= at, "{what} at {at:?}, and upkeep is at {upkeep_at:?}");
+            assert!(upkeep_at <= at, "{what} is due at {at:?}, but upkeep at {upkeep_at:?}");
         };
         let changed = self.unconfirmed().first().copied();
         if let Some(id) = changed {
