@@ -185,7 +185,7 @@ fn configure(cases: u32) -> (u64, Config) {
 
 thread_local! {
     /// Whether a panic of this thread is an expected result that is not printed.
-    static IS_AN_ANSWER: Cell<bool> = const { Cell::new(false) };
+    static IS_EXPECTED_PANIC: Cell<bool> = const { Cell::new(false) };
 }
 
 /// The result of `run`, or its panic message. The panic is not printed: shrinking causes thousands, and each
@@ -195,14 +195,14 @@ fn catch_quietly<T>(run: impl FnOnce() -> T) -> Result<T, String> {
     HOOK.call_once(|| {
         let others = panic::take_hook();
         panic::set_hook(Box::new(move |info| {
-            if !IS_AN_ANSWER.get() {
+            if !IS_EXPECTED_PANIC.get() {
                 others(info);
             }
         }));
     });
-    IS_AN_ANSWER.set(true);
+    IS_EXPECTED_PANIC.set(true);
     let ran = catch_unwind(AssertUnwindSafe(run));
-    IS_AN_ANSWER.set(false);
+    IS_EXPECTED_PANIC.set(false);
     ran.map_err(|panic| {
         let text = panic.downcast_ref::<String>().cloned();
         text.or_else(|| panic.downcast_ref::<&str>().map(ToString::to_string)).unwrap_or_default()

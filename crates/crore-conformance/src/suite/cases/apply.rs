@@ -17,7 +17,7 @@ fn done_and(job: &Job, on_done: Vec<NewJob>) -> JobEvent {
     JobEvent::Finished { delivery: Some(job.live.delivery), report }
 }
 
-pub(in super::super) async fn a_done_job_is_done(s: &JobsSubject) {
+pub(in super::super) async fn a_done_report_ends_the_job(s: &JobsSubject) {
     let job = s.start(job("q")).await;
     s.advance(SECOND);
     s.done(&job).await;
@@ -48,7 +48,7 @@ pub(in super::super) async fn a_job_is_dead_after_its_last_attempt(s: &JobsSubje
     assert_eq!(s.claim_ids(&["q"], 9).await, []);
 }
 
-pub(in super::super) async fn a_dead_job_retried_by_hand_starts_afresh(s: &JobsSubject) {
+pub(in super::super) async fn a_dead_job_retried_by_hand_starts_again(s: &JobsSubject) {
     let job = s.start(job("q")).await;
     s.fail_for_good(&job).await;
     s.advance(SECOND);
@@ -115,7 +115,7 @@ pub(in super::super) async fn a_history_is_newest_first_and_bounded(s: &JobsSubj
     assert_eq!(history[0].ended_at, s.now());
 }
 
-pub(in super::super) async fn a_cancelled_job_is_not_handed_out(s: &JobsSubject) {
+pub(in super::super) async fn a_cancelled_job_is_not_delivered(s: &JobsSubject) {
     let ready = s.push(job("q")).await;
     let later = s.push(job("q").later(SECOND)).await;
     for id in [ready, later] {
@@ -126,7 +126,7 @@ pub(in super::super) async fn a_cancelled_job_is_not_handed_out(s: &JobsSubject)
     assert_eq!(s.claim_ids(&["q"], 9).await, []);
 }
 
-pub(in super::super) async fn a_deleted_job_is_gone(s: &JobsSubject) {
+pub(in super::super) async fn a_deleted_job_is_removed(s: &JobsSubject) {
     let pushed = s.push_all(vec![job("q"), job("q").later(SECOND), job("q").priority(-1)]).await;
     let dead = s.claim_one("q").await;
     s.fail_for_good(&dead).await;
@@ -138,7 +138,7 @@ pub(in super::super) async fn a_deleted_job_is_gone(s: &JobsSubject) {
     assert_eq!(s.claim_ids(&["q"], 9).await, []);
 }
 
-pub(in super::super) async fn a_job_that_nobody_keeps_is_gone_when_done(s: &JobsSubject) {
+pub(in super::super) async fn a_job_that_retains_nothing_is_removed_when_done(s: &JobsSubject) {
     let job = s.start(job("q").with(|job| job.spec.retain = JobRetention::Nothing)).await;
     s.done(&job).await;
     assert_eq!(s.find(job.id).await, None);

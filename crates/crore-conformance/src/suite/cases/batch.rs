@@ -52,7 +52,7 @@ pub(in super::super) async fn a_job_may_wait_for_an_earlier_one_of_its_batch(s: 
     assert_eq!(s.claim_ids(&["q"], 9).await, [ids[1]]);
 }
 
-pub(in super::super) async fn a_batch_brings_groups_and_their_members(s: &JobsSubject) {
+pub(in super::super) async fn a_batch_creates_groups_and_their_members(s: &JobsSubject) {
     let mut batch = grouped(vec![
         job("q").member(GroupRef::New(0)),
         job("q").member(GroupRef::New(1)),
@@ -159,7 +159,7 @@ pub(in super::super) async fn a_job_that_is_not_stored_leaves_no_trace(s: &JobsS
     assert_eq!(s.claim(&["q"], 9).await.len(), 1);
 }
 
-pub(in super::super) async fn a_batch_of_groups_alone_is_a_batch(s: &JobsSubject) {
+pub(in super::super) async fn a_batch_may_have_groups_only(s: &JobsSubject) {
     let pushes = s.batch(Batch { jobs: Vec::new(), ..grouped(Vec::new()) }).await;
     let group = expect_ok(s.store.group(pushes.groups[0])).await.expect("the group is there");
     assert_eq!((group.size, group.sealed), (0, true));

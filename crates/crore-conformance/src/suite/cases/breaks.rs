@@ -47,7 +47,7 @@ pub(in super::super) async fn a_dead_job_that_is_removed_breaks_the_jobs_it_held
     broken(s, held).await;
 }
 
-pub(in super::super) async fn a_done_job_that_is_removed_breaks_nobody(s: &JobsSubject) {
+pub(in super::super) async fn a_done_job_that_is_removed_breaks_no_job(s: &JobsSubject) {
     let first = s.start(job("q")).await;
     let other = s.push(job("other")).await;
     let new = after(first.id, DependencyCondition::Success)
@@ -73,7 +73,9 @@ pub(in super::super) async fn a_broken_job_is_cancelled_and_breaks_others_in_tur
     assert_eq!(s.claim_ids(&["then"], 9).await, []);
 }
 
-pub(in super::super) async fn a_broken_job_is_not_released_by_the_rest(s: &JobsSubject) {
+pub(in super::super) async fn a_broken_job_is_not_released_by_its_other_dependencies(
+    s: &JobsSubject,
+) {
     let first = s.push(job("q")).await;
     let other = s.push(job("other")).await;
     let new = after(first, DependencyCondition::Success)
@@ -86,7 +88,7 @@ pub(in super::super) async fn a_broken_job_is_not_released_by_the_rest(s: &JobsS
     assert_eq!(s.claim_ids(&["then"], 9).await, []);
 }
 
-pub(in super::super) async fn a_push_that_can_no_longer_succeed_is_broken(s: &JobsSubject) {
+pub(in super::super) async fn a_push_whose_dependency_cannot_succeed_is_broken(s: &JobsSubject) {
     let cancelled = s.push(job("q")).await;
     s.apply_to_current(cancelled, &JobEvent::Cancel).await;
     let answer = s.try_push(after(cancelled, DependencyCondition::Success)).await;
@@ -108,7 +110,7 @@ pub(in super::super) async fn a_broken_job_that_is_retried_by_hand_runs(s: &Jobs
     assert_eq!(s.claim_ids(&["then"], 9).await, [id]);
 }
 
-pub(in super::super) async fn broken_jobs_are_listed_until_they_are_decided_upon(s: &StoreSubject) {
+pub(in super::super) async fn broken_jobs_are_listed_until_decided(s: &StoreSubject) {
     let first = s.push(job("q")).await;
     let waits = s.push_all(vec![after(first, DependencyCondition::Success); 3]).await;
     assert_eq!(expect_ok(s.store.lapsed(9)).await.broken, []);

@@ -20,7 +20,7 @@ pub(in super::super) async fn one_live_lease_per_job(s: &JobsSubject) {
     assert_eq!(s.claim_ids(&["q"], 9).await, [], "a lapse needs a decision");
 }
 
-pub(in super::super) async fn claims_at_once_share_no_job(s: &JobsSubject) {
+pub(in super::super) async fn concurrent_claims_share_no_job(s: &JobsSubject) {
     let pushed = s.push_all(jobs("q", 40)).await;
     let mut got = Vec::new();
     for _ in 0..40 {
@@ -54,7 +54,7 @@ pub(in super::super) async fn a_job_without_a_lease_holds_a_hidden_one(s: &JobsS
     assert_eq!(job.live.lease_until, s.now().after(DEFAULT_LEASE));
 }
 
-pub(in super::super) async fn a_delivery_is_never_used_again(s: &JobsSubject) {
+pub(in super::super) async fn a_delivery_number_is_never_reused(s: &JobsSubject) {
     s.push_all(jobs("q", 3)).await;
     let (mut last, mut all) = (vec![Delivery::NONE; 3], BTreeSet::new());
     for _ in 0..4 {
@@ -83,7 +83,7 @@ pub(in super::super) async fn order_is_priority_then_due_then_id(s: &JobsSubject
 }
 
 /// Ready jobs are ordered by due time, not by push time.
-pub(in super::super) async fn an_earlier_due_time_goes_before_a_smaller_id(s: &JobsSubject) {
+pub(in super::super) async fn an_earlier_due_time_precedes_a_smaller_id(s: &JobsSubject) {
     let late = s.push(job("q").later(MINUTE)).await;
     s.advance(SECOND);
     let early = s.push(job("q")).await;
@@ -92,7 +92,7 @@ pub(in super::super) async fn an_earlier_due_time_goes_before_a_smaller_id(s: &J
     assert_eq!(s.claim_ids(&["q"], 2).await, [early, late]);
 }
 
-pub(in super::super) async fn queues_are_merged_unless_asked_otherwise(s: &JobsSubject) {
+pub(in super::super) async fn queues_are_merged_unless_the_claim_is_strict(s: &JobsSubject) {
     let new = vec![job("b").priority(1), job("a").priority(2), job("b").priority(3), job("a")];
     let pushed = s.push_all(new).await;
     let order = [3, 0, 1, 2].map(|n: usize| pushed[n]);
@@ -112,7 +112,7 @@ pub(in super::super) async fn strict_order_empties_one_queue_before_the_next(s: 
     assert_eq!(ids(&s.ask(strict(9)).await.jobs), [pushed[0], pushed[1], pushed[3]]);
 }
 
-pub(in super::super) async fn a_queue_named_twice_is_asked_once(s: &JobsSubject) {
+pub(in super::super) async fn a_queue_named_twice_is_claimed_from_once(s: &JobsSubject) {
     let pushed = s.push_all(jobs("q", 3)).await;
     for (order, expected) in
         [(QueueOrder::Merged, &pushed[..2]), (QueueOrder::Strict, &pushed[2..])]
@@ -153,7 +153,7 @@ pub(in super::super) async fn an_empty_claim_is_not_an_error(s: &JobsSubject) {
     assert_eq!(s.claim_ids(&["nowhere", "q"], 9).await, [elsewhere]);
 }
 
-pub(in super::super) async fn a_paused_queue_is_passed_over(s: &JobsSubject) {
+pub(in super::super) async fn a_paused_queue_is_skipped(s: &JobsSubject) {
     let running = s.start(job("q")).await;
     let paused = QueueSettings { paused: true, ..QueueSettings::default() };
     s.set_queue("q", paused).await;
@@ -167,7 +167,7 @@ pub(in super::super) async fn a_paused_queue_is_passed_over(s: &JobsSubject) {
     assert_eq!(s.claim_ids(&["q"], 9).await, [waits]);
 }
 
-pub(in super::super) async fn a_job_handed_back_keeps_its_place(s: &JobsSubject) {
+pub(in super::super) async fn a_job_handed_back_keeps_its_position(s: &JobsSubject) {
     let first = s.push(job("q")).await;
     s.advance(SECOND);
     let second = s.push(job("q")).await;

@@ -52,7 +52,7 @@ pub(in super::super) async fn death_releases_jobs_that_need_the_end_and_holds_jo
     assert_eq!(s.claim_ids(&["then"], 9).await, [needs_success]);
 }
 
-pub(in super::super) async fn a_retry_releases_nobody(s: &JobsSubject) {
+pub(in super::super) async fn a_retry_releases_no_job(s: &JobsSubject) {
     let first = s.start(job("q")).await;
     let waits = s.push(after(first.id, DependencyCondition::End)).await;
     s.finish_as_decided(&first, failed(RetryDirective::After(Span::ZERO))).await;
@@ -60,7 +60,7 @@ pub(in super::super) async fn a_retry_releases_nobody(s: &JobsSubject) {
     assert_eq!(state(s, waits).await, State::Waiting);
 }
 
-pub(in super::super) async fn a_job_waits_for_all_that_it_names(s: &JobsSubject) {
+pub(in super::super) async fn a_job_waits_for_all_its_dependencies(s: &JobsSubject) {
     let ids = s.push_all(vec![job("q"), job("q"), job("q")]).await;
     let new = ids.iter().fold(job("then"), |job, id| {
         job.after(NewDependencyTarget::Job(*id), DependencyCondition::Success)
@@ -124,7 +124,7 @@ pub(in super::super) async fn a_released_job_that_is_overdue_is_ready(s: &JobsSu
 }
 
 /// A repeated end does not release a job a second time.
-pub(in super::super) async fn a_second_end_releases_nobody_twice(s: &JobsSubject) {
+pub(in super::super) async fn a_second_end_releases_no_job_twice(s: &JobsSubject) {
     let first = s.start(job("q")).await;
     let other = s.push(job("other")).await;
     let new = after(first.id, DependencyCondition::End)
@@ -151,7 +151,7 @@ pub(in super::super) async fn a_release_makes_older_decisions_stale(s: &JobsSubj
     assert_eq!(s.job(id).await, ready);
 }
 
-pub(in super::super) async fn a_release_does_not_wake_the_dead(s: &JobsSubject) {
+pub(in super::super) async fn a_release_does_not_revive_dead_jobs(s: &JobsSubject) {
     let first = s.start(job("q")).await;
     let cancelled = s.push(after(first.id, DependencyCondition::Success)).await;
     let deleted = s.push(after(first.id, DependencyCondition::End)).await;
@@ -176,7 +176,7 @@ pub(in super::super) async fn a_cancelled_dependant_that_is_retried_waits_for_th
     assert_eq!(s.claim_ids(&["then"], 9).await, [id]);
 }
 
-pub(in super::super) async fn dependants_of_dependants_go_one_after_the_other(s: &JobsSubject) {
+pub(in super::super) async fn chained_dependants_run_in_order(s: &JobsSubject) {
     let next = |n| job("then").after(NewDependencyTarget::Earlier(n), DependencyCondition::Success);
     let ids = s.push_all(vec![job("then"), next(0), next(1), next(2)]).await;
     for id in ids {

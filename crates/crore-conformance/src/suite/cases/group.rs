@@ -91,14 +91,14 @@ pub(in super::super) async fn a_dead_member_has_run_and_not_succeeded(s: &JobsSu
     assert_eq!(s.claim_ids(&["then"], 9).await, [success]);
 }
 
-pub(in super::super) async fn a_member_that_is_tried_again_has_not_run(s: &JobsSubject) {
+pub(in super::super) async fn a_member_that_is_retried_has_not_run(s: &JobsSubject) {
     let (id, _, _) = sealed_pair(s).await;
     s.finish_as_decided(&s.claim_one("q").await, failed(RetryDirective::After(Span::ZERO))).await;
     s.finish_as_decided(&s.claim_one("q").await, Outcome::Interrupted).await;
     assert_eq!(counts(s, id).await, (2, 0, 0));
 }
 
-pub(in super::super) async fn a_removed_member_is_no_member(s: &JobsSubject) {
+pub(in super::super) async fn a_removed_member_is_not_counted(s: &JobsSubject) {
     let (id, end, success) = sealed_pair(s).await;
     let done = s.claim_one("q").await;
     s.done(&done).await;
@@ -111,7 +111,9 @@ pub(in super::super) async fn a_removed_member_is_no_member(s: &JobsSubject) {
     assert_eq!(counts(s, id).await, (1, 1, 1), "successes stay counted");
 }
 
-pub(in super::super) async fn a_cancelled_member_keeps_a_group_from_succeeding(s: &JobsSubject) {
+pub(in super::super) async fn a_cancelled_member_prevents_the_success_of_its_group(
+    s: &JobsSubject,
+) {
     let (id, end, success) = sealed_pair(s).await;
     let cancelled = s.claim_one("q").await;
     s.finish_as_decided(&cancelled, Outcome::Cancel).await;
@@ -187,7 +189,7 @@ pub(in super::super) async fn a_dependency_on_an_ended_group_does_not_wait(s: &J
 }
 
 /// A member that runs again after the group has ended releases no job a second time.
-pub(in super::super) async fn a_group_releases_nobody_twice(s: &JobsSubject) {
+pub(in super::super) async fn a_group_releases_no_job_twice(s: &JobsSubject) {
     let (id, _, _) = sealed_pair(s).await;
     let other = s.push(job("other")).await;
     let new = follow_up(GroupRef::Id(id), DependencyCondition::End)

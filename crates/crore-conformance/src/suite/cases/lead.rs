@@ -18,13 +18,13 @@ pub(in super::super) async fn one_node_leads_at_a_time(s: &StoreSubject) {
     assert_eq!(lead(s, u64::MAX, MINUTE).await, Lead::No(until), "any number is a node");
 }
 
-pub(in super::super) async fn of_two_nodes_at_once_one_leads(s: &StoreSubject) {
+pub(in super::super) async fn one_of_two_concurrent_nodes_leads(s: &StoreSubject) {
     let (a, b) = tokio::join!(lead(s, 1, MINUTE), lead(s, 2, MINUTE));
     let yes = [a, b].iter().filter(|lead| matches!(lead, Lead::Yes(_))).count();
     assert_eq!(yes, 1, "{a:?} and {b:?}");
 }
 
-pub(in super::super) async fn a_leader_that_asks_again_goes_on(s: &StoreSubject) {
+pub(in super::super) async fn a_leader_that_asks_again_keeps_leading(s: &StoreSubject) {
     lead(s, 1, MINUTE).await;
     s.advance(Span::from_millis(59_999));
     let until = s.now().after(MINUTE);
@@ -33,7 +33,7 @@ pub(in super::super) async fn a_leader_that_asks_again_goes_on(s: &StoreSubject)
     assert_eq!(lead(s, 2, MINUTE).await, Lead::No(until));
 }
 
-pub(in super::super) async fn another_takes_over_after_the_end(s: &StoreSubject) {
+pub(in super::super) async fn another_node_takes_over_after_the_term(s: &StoreSubject) {
     lead(s, 1, SECOND).await;
     s.advance(Span::from_millis(999));
     assert!(matches!(lead(s, 2, MINUTE).await, Lead::No(_)));
@@ -43,7 +43,7 @@ pub(in super::super) async fn another_takes_over_after_the_end(s: &StoreSubject)
     assert_eq!(lead(s, 1, MINUTE).await, Lead::No(until), "the first worker has lost it");
 }
 
-pub(in super::super) async fn a_leader_that_asks_for_no_time_hands_over(s: &StoreSubject) {
+pub(in super::super) async fn a_leader_that_asks_for_no_time_resigns(s: &StoreSubject) {
     lead(s, 1, MINUTE).await;
     assert!(matches!(lead(s, 2, Span::ZERO).await, Lead::No(_)), "no other node takes over");
     assert!(matches!(lead(s, 2, MINUTE).await, Lead::No(_)));
@@ -51,7 +51,7 @@ pub(in super::super) async fn a_leader_that_asks_for_no_time_hands_over(s: &Stor
     assert_eq!(lead(s, 2, MINUTE).await, Lead::Yes(s.now().after(MINUTE)));
 }
 
-pub(in super::super) async fn duties_are_led_apart(s: &StoreSubject) {
+pub(in super::super) async fn duties_have_separate_leaders(s: &StoreSubject) {
     lead(s, 1, MINUTE).await;
     let other = expect_ok(s.store.lead(name("prune"), 2, MINUTE)).await;
     assert_eq!(other, Lead::Yes(s.now().after(MINUTE)));

@@ -13,7 +13,7 @@ fn limited(n: usize) -> Vec<NewJob> {
     vec![job("q").limit("x"); n]
 }
 
-pub(in super::super) async fn no_more_run_than_a_limit_allows(s: &JobsSubject) {
+pub(in super::super) async fn no_more_jobs_run_than_a_limit_allows(s: &JobsSubject) {
     s.define_limit("x", "concurrency 2").await;
     let pushed = s.push_all(limited(5)).await;
     let claimed = s.ask(claim(&["q"], 9)).await;
@@ -33,7 +33,7 @@ pub(in super::super) async fn a_limit_holds_over_queues_kinds_and_claims(s: &Job
     assert_eq!(s.claim_ids(&["b"], 9).await, []);
 }
 
-pub(in super::super) async fn claims_at_once_do_not_pass_a_limit(s: &JobsSubject) {
+pub(in super::super) async fn concurrent_claims_do_not_exceed_a_limit(s: &JobsSubject) {
     s.define_limit("x", "concurrency 3").await;
     s.push_all(limited(20)).await;
     let ask = || s.claim(&["q"], 2);
@@ -85,7 +85,7 @@ pub(in super::super) async fn a_blocked_queue_yields_to_the_next_in_strict_order
     assert_eq!(ids(&s.ask(ask).await.jobs), [pushed[0], pushed[2]]);
 }
 
-pub(in super::super) async fn a_rate_lets_through_its_burst_and_then_its_pace(s: &JobsSubject) {
+pub(in super::super) async fn a_rate_admits_its_burst_and_then_its_pace(s: &JobsSubject) {
     s.define_limit("x", "rate 1/1s burst 3").await;
     let pushed = s.push_all(limited(9)).await;
     let first = s.ask(claim(&["q"], 9)).await;
@@ -108,7 +108,7 @@ pub(in super::super) async fn a_rate_lets_through_its_burst_and_then_its_pace(s:
     assert_eq!(s.claim_ids(&["q"], 9).await, [pushed[5]]);
 }
 
-pub(in super::super) async fn a_quiet_time_earns_no_more_than_the_burst(s: &JobsSubject) {
+pub(in super::super) async fn an_idle_period_earns_at_most_the_burst(s: &JobsSubject) {
     s.define_limit("x", "rate 10/1s burst 2").await;
     s.push_all(limited(9)).await;
     assert_eq!(s.claim(&["q"], 9).await.len(), 2);
@@ -119,9 +119,7 @@ pub(in super::super) async fn a_quiet_time_earns_no_more_than_the_burst(s: &Jobs
 
 /// When a rate is made faster, usage under the slower rate counts as just used up, and no more, even if a
 /// concurrency limit blocked when the rate changed.
-pub(in super::super) async fn a_rate_that_is_made_faster_forgets_what_it_cannot_owe(
-    s: &JobsSubject,
-) {
+pub(in super::super) async fn a_faster_rate_bounds_the_usage_of_the_slower_one(s: &JobsSubject) {
     s.define_limit("x", "rate 1/1m burst 1").await;
     let pushed = s.push_all(limited(2)).await;
     let running = s.claim(&["q"], 9).await;
@@ -155,7 +153,7 @@ pub(in super::super) async fn a_rate_that_was_not_evaluated_for_lack_of_permits_
 }
 
 /// The same if the blocking concurrency belongs to another limit: buckets are evaluated in the order of keys.
-pub(in super::super) async fn a_rate_is_asked_before_the_limits_after_it(s: &JobsSubject) {
+pub(in super::super) async fn a_rate_is_evaluated_before_later_limits(s: &JobsSubject) {
     s.define_limit("y", "concurrency 1").await;
     s.define_limit("x", "rate 1/1m burst 2").await;
     let busy = s.start(job("q").limit("y")).await;
@@ -197,7 +195,7 @@ pub(in super::super) async fn a_job_runs_only_if_all_its_limits_allow(s: &JobsSu
 }
 
 /// First no permit is left, then no time has passed: each blocks, and neither for ever.
-pub(in super::super) async fn a_rate_and_a_concurrency_hold_one_after_the_other(s: &JobsSubject) {
+pub(in super::super) async fn a_rate_and_a_concurrency_block_in_turn(s: &JobsSubject) {
     s.define_limit("x", "rate 1/1s concurrency 1").await;
     let pushed = s.push_all(limited(3)).await;
     let first = s.claim_one("q").await;
@@ -211,7 +209,7 @@ pub(in super::super) async fn a_rate_and_a_concurrency_hold_one_after_the_other(
     assert_eq!(s.claim_ids(&["q"], 9).await, [], "the rate allows it, but one runs");
 }
 
-pub(in super::super) async fn a_changed_limit_holds_by_its_new_terms(s: &JobsSubject) {
+pub(in super::super) async fn a_changed_limit_applies_as_defined_now(s: &JobsSubject) {
     s.define_limit("x", "concurrency 1").await;
     let pushed = s.push_all(limited(4)).await;
     assert_eq!(s.claim_ids(&["q"], 9).await, pushed[..1]);
@@ -248,19 +246,19 @@ pub(in super::super) async fn a_claim_that_takes_less_leaves_the_rest_of_the_per
     assert_eq!(s.claim_ids(&["q"], 9).await, pushed[1..3]);
 }
 
-pub(in super::super) async fn a_limit_of_nothing_stops_everything(s: &JobsSubject) {
+pub(in super::super) async fn a_limit_of_zero_stops_everything(s: &JobsSubject) {
     s.define_limit("x", "concurrency 0").await;
     let free = s.push_all([limited(1), vec![job("q")]].concat()).await[1];
     let claimed = s.ask(claim(&["q"], 9)).await;
     assert_eq!((ids(&claimed.jobs), claimed.next_at), (vec![free], None));
 }
 
-pub(in super::super) async fn an_unknown_limit_holds_nobody_back(s: &JobsSubject) {
+pub(in super::super) async fn an_unknown_limit_holds_no_job(s: &JobsSubject) {
     s.push_all(limited(5)).await;
     assert_eq!(s.claim(&["q"], 9).await.len(), 5);
 }
 
-pub(in super::super) async fn a_limit_holds_from_the_next_claim_on(s: &JobsSubject) {
+pub(in super::super) async fn a_limit_applies_from_the_next_claim(s: &JobsSubject) {
     s.define_limit("x", "concurrency 1").await;
     let pushed = s.push_all(limited(9)).await;
     let mut running = s.claim(&["q"], 9).await;

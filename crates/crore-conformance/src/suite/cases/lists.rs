@@ -160,7 +160,7 @@ pub(in super::super) async fn a_stable_job_is_listed_once_while_others_change(s:
     assert_eq!(found, [pushed[0], pushed[2], pushed[4], pushed[5]]);
 }
 
-pub(in super::super) async fn a_page_of_nothing_is_an_answer(s: &StoreSubject) {
+pub(in super::super) async fn an_empty_page_is_valid(s: &StoreSubject) {
     s.push(job("q")).await;
     assert_eq!(expect_ok(s.store.list(query(State::Ready, 0))).await.jobs, []);
     let page = expect_ok(s.store.list(query(State::Ready, 1))).await;
@@ -172,7 +172,7 @@ pub(in super::super) async fn a_page_of_nothing_is_an_answer(s: &StoreSubject) {
 }
 
 /// No job is lost or invented along the way.
-pub(in super::super) async fn counts_agree_with_a_mixed_life(s: &StoreSubject) {
+pub(in super::super) async fn counts_agree_with_the_jobs_after_mixed_changes(s: &StoreSubject) {
     let mut all = s.push_all([jobs("a", 9), jobs("b", 5)].concat()).await;
     all.push(s.push(job("b").kind("other").later(MINUTE)).await);
     let running = s.claim(&["a"], 7).await;

@@ -37,7 +37,7 @@ pub(in super::super) async fn notes_of_a_run_are_kept(s: &StoreSubject) {
     assert_eq!(kept.lines, [(first, "a 'line'\n".into()), (s.now(), "".into())], "in order");
 }
 
-pub(in super::super) async fn notes_change_nothing_of_the_job(s: &StoreSubject) {
+pub(in super::super) async fn notes_do_not_change_the_job(s: &StoreSubject) {
     let running = s.start(job("q")).await;
     note(s, vec![progress(&running, 10, "one"), line(&running, "two")]).await;
     assert_eq!(s.job(running.id).await, running);
@@ -76,7 +76,7 @@ pub(in super::super) async fn a_note_of_another_delivery_is_dropped(s: &StoreSub
     assert_eq!(note(s, vec![line(&second, "late")]).await, 0, "it has ended");
 }
 
-pub(in super::super) async fn notes_go_with_their_job(s: &StoreSubject) {
+pub(in super::super) async fn notes_are_removed_with_their_job(s: &StoreSubject) {
     let running = s.start(job("q")).await;
     note(s, vec![line(&running, "one")]).await;
     s.fail_for_good(&running).await;
@@ -115,12 +115,12 @@ pub(in super::super) async fn a_statistic_is_summed_by_minute_and_by_hour(s: &St
     assert_eq!(stats(s, "other", StatStep::Hour).await, [(bucket(start, StatStep::Hour), 1)]);
 }
 
-pub(in super::super) async fn a_statistic_of_nothing_leaves_no_bucket(s: &StoreSubject) {
+pub(in super::super) async fn a_statistic_of_zero_creates_no_bucket(s: &StoreSubject) {
     assert_eq!(note(s, vec![stat("done", 0)]).await, 1);
     assert_eq!(stats(s, "done", StatStep::Minute).await, []);
 }
 
-pub(in super::super) async fn old_statistics_fall_out(s: &StoreSubject) {
+pub(in super::super) async fn old_statistics_are_dropped(s: &StoreSubject) {
     let first = s.now();
     note(s, vec![stat("done", 1)]).await;
     s.advance(DAY.times(1).plus(MINUTE));

@@ -48,42 +48,42 @@ async fn assert_permit_returns(s: &JobsSubject, end: impl Fn(&Job) -> JobEvent) 
     }
 }
 
-pub(in super::super) async fn a_permit_comes_back_when_a_job_is_done(s: &JobsSubject) {
+pub(in super::super) async fn a_permit_is_returned_when_a_job_is_done(s: &JobsSubject) {
     assert_permit_returns(s, |job| finished(job, Outcome::Done { result: None })).await;
 }
 
-pub(in super::super) async fn a_permit_comes_back_when_a_job_fails(s: &JobsSubject) {
+pub(in super::super) async fn a_permit_is_returned_when_a_job_fails(s: &JobsSubject) {
     assert_permit_returns(s, |job| finished(job, failed(RetryDirective::After(Span::ZERO)))).await;
 }
 
-pub(in super::super) async fn a_permit_comes_back_when_a_job_waits_to_be_retried(s: &JobsSubject) {
+pub(in super::super) async fn a_permit_is_returned_when_a_job_waits_to_be_retried(s: &JobsSubject) {
     assert_permit_returns(s, |job| {
         finished(job, failed(RetryDirective::After(Span::from_secs(9))))
     })
     .await;
 }
 
-pub(in super::super) async fn a_permit_comes_back_when_a_job_dies(s: &JobsSubject) {
+pub(in super::super) async fn a_permit_is_returned_when_a_job_dies(s: &JobsSubject) {
     assert_permit_returns(s, |job| finished(job, failed(RetryDirective::Never))).await;
 }
 
-pub(in super::super) async fn a_permit_comes_back_when_a_job_is_snoozed(s: &JobsSubject) {
+pub(in super::super) async fn a_permit_is_returned_when_a_job_is_snoozed(s: &JobsSubject) {
     assert_permit_returns(s, |job| finished(job, Outcome::Snooze(Span::ZERO))).await;
 }
 
-pub(in super::super) async fn a_permit_comes_back_when_a_job_is_handed_back(s: &JobsSubject) {
+pub(in super::super) async fn a_permit_is_returned_when_a_job_is_handed_back(s: &JobsSubject) {
     assert_permit_returns(s, |job| finished(job, Outcome::Interrupted)).await;
 }
 
-pub(in super::super) async fn a_permit_comes_back_when_a_job_is_given_up(s: &JobsSubject) {
+pub(in super::super) async fn a_permit_is_returned_when_a_job_is_given_up(s: &JobsSubject) {
     assert_permit_returns(s, |job| finished(job, Outcome::Cancel)).await;
 }
 
-pub(in super::super) async fn a_permit_comes_back_when_a_lease_lapses(s: &JobsSubject) {
+pub(in super::super) async fn a_permit_is_returned_when_a_lease_lapses(s: &JobsSubject) {
     assert_permit_returns(s, |job| JobEvent::Lapsed(job.live.delivery)).await;
 }
 
-pub(in super::super) async fn a_permit_comes_back_when_a_job_times_out(s: &JobsSubject) {
+pub(in super::super) async fn a_permit_is_returned_when_a_job_times_out(s: &JobsSubject) {
     assert_permit_returns(s, |job| JobEvent::TimedOut(job.live.delivery)).await;
 }
 

@@ -49,7 +49,7 @@ pub(in super::super) async fn due_jobs_are_promoted_earliest_first_up_to_n(s: &S
     assert_eq!(s.claim_ids(&["q"], 9).await, [pushed[2], pushed[0]]);
 }
 
-pub(in super::super) async fn a_promoted_job_stands_by_when_it_was_due(s: &StoreSubject) {
+pub(in super::super) async fn a_promoted_job_is_ordered_by_its_due_time(s: &StoreSubject) {
     let new = vec![job("q").later(Span::from_secs(2)), job("q").later(SECOND)];
     let pushed = s.push_all(new).await;
     s.advance(Span::from_millis(1500));
@@ -96,14 +96,14 @@ pub(in super::super) async fn a_promotion_makes_older_decisions_stale(s: &StoreS
     assert_eq!(s.job(id).await, ready);
 }
 
-pub(in super::super) async fn a_clock_set_back_makes_nothing_early(s: &StoreSubject) {
+pub(in super::super) async fn a_clock_set_back_delivers_nothing_early(s: &StoreSubject) {
     let id = s.push(job("q").later(SECOND)).await;
     s.clock.set(s.now().before(MINUTE));
     assert_eq!(expect_ok(s.store.promote(9)).await.count, 0);
     assert_eq!(s.job(id).await.live.state, State::Scheduled);
 }
 
-pub(in super::super) async fn a_lease_ends_at_its_end_and_not_before(s: &StoreSubject) {
+pub(in super::super) async fn a_lease_lapses_at_its_end_and_not_before(s: &StoreSubject) {
     let running = s.start(job("q").with(|job| job.spec.lease = Some(SECOND))).await;
     s.advance(Span::from_millis(999));
     let lapses = expect_ok(s.store.lapsed(9)).await;
@@ -121,7 +121,7 @@ pub(in super::super) async fn a_lease_ends_at_its_end_and_not_before(s: &StoreSu
     assert_eq!((ids(&lapses.lapsed), lapses.next_at), (vec![], None));
 }
 
-pub(in super::super) async fn lapsed_leases_are_listed_no_more_than_asked(s: &StoreSubject) {
+pub(in super::super) async fn lapsed_leases_are_listed_up_to_n(s: &StoreSubject) {
     s.push_all(jobs("q", 5)).await;
     let running = s.claim(&["q"], 5).await;
     s.advance(MINUTE);

@@ -41,7 +41,7 @@ async fn is_there(s: &StoreSubject, id: JobId) -> bool {
     s.find(id).await.is_some()
 }
 
-pub(in super::super) async fn ended_jobs_are_kept_for_their_time(s: &StoreSubject) {
+pub(in super::super) async fn ended_jobs_are_kept_for_their_retention(s: &StoreSubject) {
     let settings =
         QueueSettings { keep_done: MINUTE, keep_dead: MINUTE.times(2), ..QueueSettings::default() };
     s.set_queue("q", settings).await;
@@ -81,7 +81,7 @@ pub(in super::super) async fn a_queue_without_settings_has_the_defaults(s: &Stor
     assert!(!is_there(s, dead).await, "180 days");
 }
 
-pub(in super::super) async fn settings_whose_time_is_over_prune_nothing(s: &StoreSubject) {
+pub(in super::super) async fn expired_settings_prune_nothing(s: &StoreSubject) {
     let settings = QueueSettings { keep_done: Span::ZERO, max_done: 0, ..QueueSettings::default() };
     let define = Define::set(name("q"), RegistryValue::Queue(settings));
     s.define(Define { expires_after: Some(MINUTE), ..define }).await;
@@ -167,7 +167,7 @@ pub(in super::super) async fn a_retried_job_is_not_pruned_for_its_first_death(s:
     assert!(is_there(s, dead).await);
 }
 
-pub(in super::super) async fn a_pruned_job_lets_go_of_what_it_held(s: &StoreSubject) {
+pub(in super::super) async fn a_pruned_job_releases_what_it_held(s: &StoreSubject) {
     let keyed = || job("q").unique("key", UniqueHold::UntilSuccess).client("native", "mine");
     let dead = s.start(keyed()).await;
     let waits = s
@@ -181,7 +181,7 @@ pub(in super::super) async fn a_pruned_job_lets_go_of_what_it_held(s: &StoreSubj
     assert!(s.job(waits).await.live.broken, "the removed job can no longer succeed");
 }
 
-pub(in super::super) async fn pruning_a_job_takes_its_result_along(s: &StoreSubject) {
+pub(in super::super) async fn pruning_a_job_removes_its_result(s: &StoreSubject) {
     let running = s.start(job("q").keep(ResultRetention::For(DAY.times(90)))).await;
     s.finish_as_decided(&running, Outcome::Done { result: Some(Payload::json("1")) }).await;
     s.advance(DAY.times(2));
@@ -200,7 +200,7 @@ pub(in super::super) async fn pruned_jobs_are_not_counted_nor_listed(s: &StoreSu
     assert_eq!(expect_ok(s.store.counts(None)).await, []);
 }
 
-pub(in super::super) async fn a_group_goes_a_day_after_its_end(s: &StoreSubject) {
+pub(in super::super) async fn a_group_is_pruned_a_day_after_its_end(s: &StoreSubject) {
     let pushes = s.batch(grouped(vec![job("q").member(GroupRef::New(0))])).await;
     let id = pushes.groups[0];
     s.advance(GROUP_RETENTION);
@@ -217,7 +217,7 @@ pub(in super::super) async fn a_group_goes_a_day_after_its_end(s: &StoreSubject)
 
 /// Pruning removes nothing that is still needed, including the used part of a rate whose limit is temporarily
 /// undefined.
-pub(in super::super) async fn pruning_forgets_nothing_that_is_used_up(s: &StoreSubject) {
+pub(in super::super) async fn pruning_keeps_the_used_part_of_a_rate(s: &StoreSubject) {
     let limited = || job("q").limit("x").with(|job| job.spec.retain = JobRetention::Nothing);
     s.define_limit("x", "rate 1/1m burst 1").await;
     let running = s.start(limited()).await;

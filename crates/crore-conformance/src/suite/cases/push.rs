@@ -20,7 +20,7 @@ pub(super) fn odd_names() -> Vec<String> {
     odd.into_iter().chain(more).map(str::to_owned).chain(long).collect()
 }
 
-pub(in super::super) async fn a_pushed_job_comes_back_with_every_field(s: &JobsSubject) {
+pub(in super::super) async fn a_pushed_job_reads_back_with_every_field(s: &JobsSubject) {
     let mut new = job("mail").kind("send").priority(-7).attempts(4).later(MINUTE);
     new =
         new.window("key", UniqueHold::UntilSuccess, MINUTE).client("native", "mine").limit("none");
@@ -70,7 +70,7 @@ pub(in super::super) async fn an_encoding_is_kept_with_its_payload(s: &JobsSubje
     }
 }
 
-pub(in super::super) async fn priorities_reach_both_ends(s: &JobsSubject) {
+pub(in super::super) async fn priorities_span_the_whole_range(s: &JobsSubject) {
     let priorities = [0, i32::MAX, -1, i32::MIN, 1];
     let new = priorities.map(|priority| job("q").priority(priority)).to_vec();
     let pushed = s.push_all(new).await;
@@ -110,7 +110,7 @@ pub(in super::super) async fn ids_grow_in_the_order_of_pushes(s: &JobsSubject) {
     assert!(all.iter().all(|id| JobId::new(id.0).is_some()), "{all:?}");
 }
 
-pub(in super::super) async fn an_id_is_never_used_again(s: &JobsSubject) {
+pub(in super::super) async fn an_id_is_never_reused(s: &JobsSubject) {
     let first = s.push_all(jobs("q", 3)).await;
     for id in &first {
         s.apply_to_current(*id, &JobEvent::Delete).await;
@@ -124,7 +124,7 @@ pub(in super::super) async fn an_empty_push_is_answered_and_stores_nothing(s: &J
     assert_eq!((pushes.now, pushes.groups.len(), pushes.jobs.len()), (s.now(), 0, 0));
 }
 
-pub(in super::super) async fn a_push_is_stamped_by_the_stores_clock(s: &JobsSubject) {
+pub(in super::super) async fn push_times_come_from_the_clock_of_the_store(s: &JobsSubject) {
     let at = |millis| DueTime::At(Time::from_millis(millis));
     let now = s.now();
     for (due, expected, state) in [
@@ -160,7 +160,7 @@ pub(in super::super) async fn a_job_that_is_due_later_is_not_claimed(s: &JobsSub
     assert_eq!(s.job(id).await.live.state, State::Scheduled);
 }
 
-pub(in super::super) async fn get_answers_in_the_order_asked_for(s: &JobsSubject) {
+pub(in super::super) async fn get_returns_jobs_in_the_requested_order(s: &JobsSubject) {
     let pushed = s.push_all(jobs("q", 3)).await;
     let (a, b, c) = (pushed[0], pushed[1], pushed[2]);
     let nobody = JobId(c.0 + 1000);

@@ -28,7 +28,7 @@ async fn revision(s: &StoreSubject, define: Define) -> Revision {
     }
 }
 
-pub(in super::super) async fn a_definition_comes_back_as_it_was_set(s: &StoreSubject) {
+pub(in super::super) async fn a_definition_reads_back_as_set(s: &StoreSubject) {
     let settings = QueueSettings { paused: true, max_dead: 7, ..QueueSettings::default() };
     let limit = Limit::parse(r#"where kind = "mail" rate 100/1m burst 20 concurrency 5 per queue"#);
     for value in [
@@ -62,7 +62,7 @@ pub(in super::super) async fn entries_are_listed_by_name_in_pages(s: &StoreSubje
     assert_eq!(expect_ok(s.store.entries(RegistryTable::Handlers, None, 0)).await, []);
 }
 
-pub(in super::super) async fn a_page_may_start_after_a_name_that_is_not_there(s: &StoreSubject) {
+pub(in super::super) async fn a_page_may_start_after_a_missing_name(s: &StoreSubject) {
     for entry in ["a", "c"] {
         s.define(set(entry, "", DefineGuard::Any)).await;
     }
@@ -71,7 +71,7 @@ pub(in super::super) async fn a_page_may_start_after_a_name_that_is_not_there(s:
     assert_eq!(page[0].name, name("c"));
 }
 
-pub(in super::super) async fn revisions_of_a_name_grow_and_never_start_again(s: &StoreSubject) {
+pub(in super::super) async fn revisions_of_a_name_grow_and_never_restart(s: &StoreSubject) {
     let first = revision(s, set("it", "1", DefineGuard::Any)).await;
     let second = revision(s, set("it", "2", DefineGuard::Any)).await;
     assert!(second > first);
@@ -103,7 +103,7 @@ pub(in super::super) async fn a_definition_applies_only_if_its_guard_holds(s: &S
     assert_eq!(entries(s, RegistryTable::Handlers).await, []);
 }
 
-pub(in super::super) async fn definitions_are_answered_singly_and_in_order(s: &StoreSubject) {
+pub(in super::super) async fn each_definition_has_a_result_in_order(s: &StoreSubject) {
     let define = vec![
         set("a", "1", DefineGuard::Any),
         set("b", "1", DefineGuard::At(Revision(99))),
@@ -130,7 +130,7 @@ pub(in super::super) async fn one_name_may_be_used_in_several_tables(s: &StoreSu
     assert_eq!(entries(s, RegistryTable::Workers).await.len(), 1);
 }
 
-pub(in super::super) async fn an_entry_is_gone_when_its_time_is_over(s: &StoreSubject) {
+pub(in super::super) async fn an_entry_is_missing_after_its_expiry(s: &StoreSubject) {
     let short = |text| Define { expires_after: Some(MINUTE), ..set("it", text, DefineGuard::Any) };
     s.define(short("1")).await;
     let first = entries(s, RegistryTable::Handlers).await;
@@ -156,7 +156,7 @@ pub(in super::super) async fn an_entry_is_gone_when_its_time_is_over(s: &StoreSu
     );
 }
 
-pub(in super::super) async fn a_limit_and_a_pause_end_with_their_time(s: &StoreSubject) {
+pub(in super::super) async fn a_limit_and_a_pause_expire(s: &StoreSubject) {
     let paused = RegistryValue::Queue(QueueSettings { paused: true, ..QueueSettings::default() });
     let stop = RegistryValue::Limit(Limit::parse("concurrency 0").expect("a limit"));
     for (entry, value) in [("q", paused), ("x", stop)] {
@@ -169,7 +169,7 @@ pub(in super::super) async fn a_limit_and_a_pause_end_with_their_time(s: &StoreS
     assert_eq!(s.claim_ids(&["q", "r"], 9).await, pushed);
 }
 
-pub(in super::super) async fn entries_whose_time_is_over_are_pruned(s: &StoreSubject) {
+pub(in super::super) async fn expired_entries_are_pruned(s: &StoreSubject) {
     let short = Define { expires_after: Some(MINUTE), ..set("it", "1", DefineGuard::Any) };
     let first = revision(s, short).await;
     s.define(set("other", "1", DefineGuard::Any)).await;

@@ -85,7 +85,7 @@ pub(in super::super) async fn a_job_that_never_ran_has_no_lease(s: &JobsSubject)
     assert_eq!(s.renew(&nobody, None).await, Renewed::Stale);
 }
 
-pub(in super::super) async fn renewals_are_answered_singly_and_in_order(s: &JobsSubject) {
+pub(in super::super) async fn each_renewal_has_a_result_in_order(s: &JobsSubject) {
     s.push_all(jobs("q", 3)).await;
     let running = s.claim(&["q"], 3).await;
     s.done(&running[1]).await;

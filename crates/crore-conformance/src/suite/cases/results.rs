@@ -23,7 +23,7 @@ fn shown(job: &Job, s: &JobsSubject) -> Option<Payload> {
     job.result_at(s.now()).map(|kept| kept.payload.clone())
 }
 
-pub(in super::super) async fn a_result_is_kept_for_its_time(s: &JobsSubject) {
+pub(in super::super) async fn a_result_is_kept_for_its_retention(s: &JobsSubject) {
     let id = done_with(s, job("q").keep(ResultRetention::For(MINUTE))).await;
     let kept = s.job(id).await.live.result.expect("it is kept");
     assert_eq!((kept.payload, kept.until, kept.once), (result(), s.now().after(MINUTE), false));
@@ -33,7 +33,7 @@ pub(in super::super) async fn a_result_is_kept_for_its_time(s: &JobsSubject) {
     assert_eq!(shown(&s.job(id).await, s), None);
 }
 
-pub(in super::super) async fn a_result_that_nobody_wants_is_not_kept(s: &JobsSubject) {
+pub(in super::super) async fn a_result_without_retention_is_not_kept(s: &JobsSubject) {
     let id = done_with(s, job("q").keep(ResultRetention::Discard)).await;
     assert_eq!(s.job(id).await.live.result, None);
 }
@@ -46,7 +46,7 @@ pub(in super::super) async fn a_large_result_is_kept_exactly(s: &JobsSubject) {
     assert!(shown(&s.job(running.id).await, s) == Some(large), "every byte of it");
 }
 
-pub(in super::super) async fn of_two_takers_one_gets_the_result(s: &JobsSubject) {
+pub(in super::super) async fn only_one_of_two_takers_gets_the_result(s: &JobsSubject) {
     let id = done_with(s, job("q").keep(ResultRetention::Once(MINUTE))).await;
     let seen = s.job(id).await;
     assert!(seen.live.result.as_ref().is_some_and(|kept| kept.once), "the result is read-once");
@@ -70,7 +70,7 @@ pub(in super::super) async fn a_job_kept_for_its_result_is_gone_when_that_is_tak
     assert_eq!(s.find(id).await, None);
 }
 
-pub(in super::super) async fn a_dead_job_keeps_what_it_died_of(s: &JobsSubject) {
+pub(in super::super) async fn a_dead_job_keeps_its_error(s: &JobsSubject) {
     let running = s.start(job("q").keep(ResultRetention::For(MINUTE))).await;
     let detail = Some(result());
     s.finish_as_decided(

@@ -30,7 +30,7 @@ pub(in super::super) async fn the_first_report_wins(s: &JobsSubject) {
     }
 }
 
-pub(in super::super) async fn of_two_reports_at_once_one_wins(s: &JobsSubject) {
+pub(in super::super) async fn one_of_two_concurrent_reports_wins(s: &JobsSubject) {
     for _ in 0..10 {
         let job = s.start(job("q")).await;
         let report = |outcome| finished(&job, outcome);
@@ -57,7 +57,9 @@ pub(in super::super) async fn a_stale_delivery_changes_nothing(s: &JobsSubject) 
     changes_nothing(s, done()).await;
 }
 
-pub(in super::super) async fn a_change_is_guarded_by_each_thing_that_was_seen(s: &JobsSubject) {
+pub(in super::super) async fn a_change_is_guarded_by_each_part_of_the_version_seen(
+    s: &JobsSubject,
+) {
     let running = s.start(job("q")).await;
     let ready = s.push(job("q")).await;
     for job in [running, s.job(ready).await] {
@@ -95,7 +97,7 @@ pub(in super::super) async fn a_claim_makes_older_decisions_stale(s: &JobsSubjec
     assert_eq!(s.job(id).await, claimed);
 }
 
-pub(in super::super) async fn a_request_to_stop_comes_between_claim_and_report(s: &JobsSubject) {
+pub(in super::super) async fn a_stop_request_may_come_between_claim_and_report(s: &JobsSubject) {
     let job = s.start(job("q")).await;
     s.apply_as_decided(&job, &JobEvent::Cancel).await;
     let report = finished(&job, failed(RetryDirective::ByPolicy));

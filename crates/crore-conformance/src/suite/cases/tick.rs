@@ -46,7 +46,7 @@ pub(in super::super) async fn a_tick_pushes_its_jobs_and_moves_the_cursor(s: &St
     assert_eq!(found, expected, "nothing but the cursor changes");
 }
 
-pub(in super::super) async fn of_two_nodes_that_fire_a_tick_one_does(s: &StoreSubject) {
+pub(in super::super) async fn only_one_of_two_nodes_fires_a_tick(s: &StoreSubject) {
     let seen = schedule(s).await.revision;
     s.advance(MINUTE);
     let fire = || s.write(tick(seen, s.now(), jobs("q", 1)));

@@ -42,7 +42,7 @@ pub(in super::super) async fn a_duplicate_is_answered_with_the_first_and_changes
     assert_eq!(s.claim_ids(&["q"], 9).await, [first]);
 }
 
-pub(in super::super) async fn of_two_pushes_at_once_one_is_the_duplicate(s: &JobsSubject) {
+pub(in super::super) async fn one_of_two_concurrent_pushes_is_the_duplicate(s: &JobsSubject) {
     for n in 0..10 {
         let new = || job("q").unique(&format!("key {n}"), UniqueHold::UntilEnd);
         let (a, b) = tokio::join!(s.try_push(new()), s.try_push(new()));
@@ -119,7 +119,9 @@ pub(in super::super) async fn a_key_is_free_after_cancel_and_delete(s: &JobsSubj
     assert_free(s, "the dead one was removed").await;
 }
 
-pub(in super::super) async fn a_key_is_free_after_its_job_is_done_and_not_kept(s: &JobsSubject) {
+pub(in super::super) async fn a_key_is_free_after_its_job_is_done_without_retention(
+    s: &JobsSubject,
+) {
     for hold in HOLDS {
         let new = keyed(hold).with(|job| job.spec.retain = JobRetention::Nothing);
         s.done(&s.start(new).await).await;
@@ -127,7 +129,7 @@ pub(in super::super) async fn a_key_is_free_after_its_job_is_done_and_not_kept(s
     }
 }
 
-pub(in super::super) async fn a_window_ends_a_lock_whatever_happens(s: &JobsSubject) {
+pub(in super::super) async fn a_window_ends_a_lock_in_every_state(s: &JobsSubject) {
     for hold in
         [UniqueHold::UntilStart, UniqueHold::UntilSuccess, UniqueHold::UntilEnd, UniqueHold::Window]
     {
@@ -140,7 +142,7 @@ pub(in super::super) async fn a_window_ends_a_lock_whatever_happens(s: &JobsSubj
     }
 }
 
-pub(in super::super) async fn a_window_counts_from_when_the_job_is_due(s: &JobsSubject) {
+pub(in super::super) async fn a_window_counts_from_the_due_time(s: &JobsSubject) {
     let id = s.push(job("q").later(MINUTE).window("key", UniqueHold::Window, SECOND)).await;
     s.advance(MINUTE);
     assert_taken_by(s, id, "it is only just due").await;
@@ -190,7 +192,7 @@ pub(in super::super) async fn a_client_id_is_unique_within_its_door(s: &JobsSubj
     assert!(keyed > other, "a client id is no unique key");
 }
 
-pub(in super::super) async fn a_client_id_names_its_job_until_that_is_gone(s: &JobsSubject) {
+pub(in super::super) async fn a_client_id_refers_to_its_job_until_removed(s: &JobsSubject) {
     let mine = || job("q").client("native", "mine");
     let first = s.start(mine()).await;
     s.done(&first).await;
@@ -264,7 +266,7 @@ pub(in super::super) async fn a_key_is_free_after_its_job_is_removed(s: &JobsSub
     assert_eq!(s.holders(&["key"]).await, [None], "{:?} has started", claimed.id);
 }
 
-pub(in super::super) async fn a_lock_whose_time_is_over_is_pruned(s: &StoreSubject) {
+pub(in super::super) async fn an_expired_lock_is_pruned(s: &StoreSubject) {
     let new = || job("q").window("key", UniqueHold::Window, MINUTE);
     let id = s.push(new()).await;
     expect_ok(s.store.prune(100)).await;
