@@ -18,7 +18,7 @@ use crate::metrics::Metrics;
 use crate::observer::Observer;
 
 section! {
-    /// Limits of API calls.
+    /// Limits of API calls, over every protocol.
     pub struct Options: Eq = "http" {
         //! They apply to all doors.
 
@@ -26,9 +26,9 @@ section! {
         max_body: Size = "12MiB",
         /// Read timeout of a request body.
         body_time: Span = "30s",
-        /// Maximum time that one call may wait for a job or a result; longer waits are shortened to it.
+        /// Maximum time that one call may wait for a job or a result (long polling); longer waits are shortened to it.
         max_wait: Span = "1m",
-        /// Maximum number of listeners to live events.
+        /// Maximum number of concurrent event streams.
         max_listeners: usize = "1000",
         /// Authentication.
         access: access::Options => access::Options::default(),

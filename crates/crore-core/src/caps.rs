@@ -9,9 +9,9 @@ section! {
     pub struct Caps: Eq = "caps" {
         //! The payload cap can be raised up to [`Caps::MAX_PAYLOAD`].
 
-        /// Maximum size of a payload; cannot be set above 16MiB.
+        /// Maximum size of a payload; at most `16MiB`.
         payload_bytes: usize as payload: Size = "1MiB",
-        /// Maximum size of a result, or of the detail of an error.
+        /// Maximum size of a result, or of the error detail in a report.
         result_bytes: usize as result: Size = "1MiB",
         /// Maximum size of an error message or a log line; longer ones are truncated.
         text_bytes: usize as text: Size = "64KiB",

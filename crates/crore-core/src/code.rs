@@ -51,7 +51,7 @@ codes! {
     PayloadMalformed = "payload-malformed",
     /// Too many jobs or bytes in one batch
     BatchTooLarge = "batch-too-large",
-    /// Invalid reference in a batch: not an earlier job or group of it, or the job's own group
+    /// Invalid reference in a batch: neither an earlier job nor a group of the batch, or the job's own group
     BatchReference = "batch-reference",
     /// Due time, window or retention out of range
     TimeRange = "time-range",
@@ -65,7 +65,7 @@ codes! {
     LabelRange = "label-range",
     /// Too many dependencies
     TooManyDependencies = "too-many-dependencies",
-    /// Count out of range
+    /// Number out of range, or too many items in a list
     CountRange = "count-range",
     /// Syntax error in a schedule; `at` is the offset of the error
     ScheduleSyntax = "schedule-syntax",
@@ -103,15 +103,15 @@ codes! {
     CursorInvalid = "cursor-invalid",
     /// Too many requests, workers or listeners; retry later
     TooMany = "too-many",
-    /// Outbound address or port not allowed
+    /// Outbound address or port not allowed; see `outbound.allow`
     OutboundDenied = "outbound-denied",
     /// Unknown runner
     RunnerUnknown = "runner-unknown",
-    /// Runner, program, image or address not allowed by the server's configuration
+    /// Runner, program, image or URL not allowed by the server's configuration
     RunnerForbidden = "runner-forbidden",
-    /// Wait timeout: the awaited result is not there yet; retry
+    /// Wait timeout: the job has not ended yet; retry
     NotYet = "not-yet",
-    /// Unknown host: the request is addressed to a name that is not this server's
+    /// Unknown host name in the request; `listen.hosts` adds names of this server
     HostUnknown = "host-unknown",
     /// Cross-site request refused
     CrossSite = "cross-site",
@@ -123,7 +123,7 @@ codes! {
     NotFound = "not-found",
     /// Conflict with the current state
     Refused = "refused",
-    /// Server is shutting down; retry later or on another server
+    /// Server is shutting down; retry later
     Stopping = "stopping",
     /// Store is full; reports and deletes still work
     Full = "full",
@@ -131,9 +131,9 @@ codes! {
     Unavailable = "unavailable",
     /// Not a crore store, or an unsupported store version
     Foreign = "foreign",
-    /// Stored data is damaged; stop the server and check the store
+    /// Stored data is damaged; stop the server and run `crore verify`
     Corrupt = "corrupt",
-    /// Disk write or sync failed, the store refuses all calls; restart the server
+    /// Disk write or sync failed; the store refuses all calls until the server is restarted
     Poisoned = "poisoned",
 }
 
@@ -204,8 +204,8 @@ mod tests {
     fn the_reference_page_explains_every_code() {
         let rows = Code::ALL.iter().map(|c| format!("| `{c}` | {} |\n", c.explain().trim()));
         let page = format!(
-            "# Error codes\n\nEvery error has one of these codes. A code keeps its meaning for ever; \
-             the message beside it is for people and may change.\n\n| code | meaning |\n|---|---|\n{}",
+            "# Error codes\n\nEvery error has one of these codes. The meaning of a code never changes; \
+             error messages are for people and may change.\n\n| code | meaning |\n|---|---|\n{}",
             rows.collect::<String>()
         );
         let written = include_str!("../../../docs/reference/errors.md");

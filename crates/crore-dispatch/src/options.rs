@@ -8,17 +8,19 @@ use crate::signature::SigningSecret;
 section! {
     /// Settings of push workers.
     pub struct Options: Eq = "lightjq" {
-        /// Secret that signs jobs posted to push workers (Standard Webhooks): `whsec_…`.
+        /// Reference to the secret with which jobs posted to push workers are signed (Standard Webhooks), `env:NAME` or
+        /// `file:PATH`; the secret itself begins with `whsec_`.
         secret: Option<SigningSecret> = none,
-        /// Previous secret, for rotation: both sign.
+        /// Reference to the previous secret, during a rotation: jobs are signed with both.
         old_secret: Option<SigningSecret> = none,
-        /// Pause of a push worker after its first failure; doubled with each further one.
+        /// Back-off: time for which an unreachable push worker gets no jobs after its first failure; doubled with each
+        /// further failure.
         rest: Span = "1s",
-        /// Maximum pause of a failing push worker.
+        /// Maximum back-off of an unreachable push worker.
         max_rest: Span = "30s",
-        /// A push worker that fails for this long is removed, and has to register again.
+        /// Time after which an unreachable push worker is removed; it then has to register again.
         gone_after: Span = "5m",
-        /// How long a push worker gets no jobs of a name that it answered with 404.
+        /// Time for which a push worker gets no jobs of a name that it refused with 404.
         unknown_for: Span = "1m",
         /// Interval at which the registry is read again, for changes by other servers.
         refresh_every: Span => Span::from_secs(10),

@@ -29,10 +29,10 @@ const PROBLEMS: [(&str, &str); 15] = [
     ("409", "Conflict with the current state."),
     ("413", "Body, batch or payload too large."),
     ("415", "Unsupported content type."),
-    ("421", "The addressed host is not a name of this server."),
+    ("421", "Unknown host name in the request."),
     ("429", "Too many concurrent or failed requests."),
     ("500", "The store is damaged or has failed."),
-    ("503", "The server is stopping, or its store is unavailable; retry."),
+    ("503", "The server is shutting down, or its store is unavailable; retry."),
     ("507", "The store is full."),
 ];
 

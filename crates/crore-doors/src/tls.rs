@@ -22,7 +22,7 @@ use crore_api::access::{Certificate, Protection};
 use files::{Digest, Files};
 
 section! {
-    /// TLS on every listener. It is on if a certificate is set.
+    /// TLS on every listener, enabled by setting `certificate` and `key`.
     pub struct Options: Eq = "tls" {
         /// PEM file with the server's certificate chain. When the file changes, new connections use the new
         /// certificate.
@@ -33,7 +33,7 @@ section! {
         client_ca: Option<PathBuf> = none,
         /// PEM file with certificate revocation lists for those authorities.
         client_revoked: Option<PathBuf> = none,
-        /// Refuse clients without such a certificate during the handshake, before they can present a token.
+        /// Whether clients without such a certificate are refused during the handshake, even if they have a token.
         client_required: bool = "false",
         /// Timeout for the TLS handshake.
         handshake_time: Span = "5s",

@@ -44,12 +44,11 @@ pub use target::Target;
 pub use url::Url;
 
 section! {
-    /// Outbound calls to push workers and other URLs. Public addresses are always allowed, loopback
-    /// addresses only if crore listens on loopback only; its own ports, link-local addresses and cloud
-    /// metadata addresses are never called.
+    /// Outbound calls to push workers, and by the http, grpc and slack runners. Public addresses are always
+    /// allowed, loopback addresses only if the server listens on loopback only. The server's own ports,
+    /// link-local addresses and cloud metadata addresses are never called.
     pub struct Options: Eq = "outbound" {
-        /// Address ranges, addresses and hosts that may be called although they are not public:
-        /// `["10.1.0.0/16", "build.lan"]`.
+        /// Non-public address ranges, addresses and host names that may be called: `["10.1.0.0/16", "build.lan"]`.
         allow: Vec<AllowEntry> = none,
         /// PEM file with additional trusted CA certificates.
         ca: Option<PathBuf> = none,

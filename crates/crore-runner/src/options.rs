@@ -17,38 +17,38 @@ section! {
     pub struct Options = "runners" {
         //! By default any program and any image is allowed, but no shell and no container network.
 
-        /// Programs that commands may start, by path or name; `*` matches any characters. Empty
-        /// allows all.
+        /// Programs that commands may start, by path or name; `*` matches any characters. Default:
+        /// all.
         programs: Patterns = none,
         /// Whether commands may be shell scripts.
         shell: bool = "false",
-        /// Images that containers may be created from; `*` matches any characters. Empty allows
-        /// all.
+        /// Images that containers may be created from; `*` matches any characters. Default: all.
         images: Patterns = none,
-        /// Address of the Docker engine: `unix://…`, `tcp://…` or `http://…`. Default: the standard
-        /// socket.
+        /// Address of the Docker engine: `unix://…`, `tcp://…` or `http://…`. Default:
+        /// `unix:///var/run/docker.sock`.
         docker: Option<String> = none,
         /// Whether containers may use a network.
         container_network: bool = "false",
-        /// Directory in which hosts register, each by a locked file; several hosts may share it.
-        /// Containers left by a killed host are removed by the next host that starts with the same
-        /// directory. Default: `hosts` in `store.data` for a server with an embedded store,
-        /// otherwise, and for `crore worker`, `crore-hosts-UID` in the temporary directory.
+        /// Directory in which each host (a server or `crore worker` that runs handlers) keeps a locked
+        /// file; several hosts may share it. When a host starts, it removes the containers that killed
+        /// hosts with the same directory have left. Default: `hosts` in `store.data` for a server with
+        /// an embedded store; otherwise, and for `crore worker`, `crore-hosts-UID` in the temporary
+        /// directory.
         state: Option<PathBuf> = none,
         /// URLs that the http, grpc and slack runners may call, within what `outbound` allows; `*`
-        /// matches any characters. Empty allows all.
+        /// matches any characters. Default: all.
         urls: Urls = none,
         /// Secret references that handlers may use on this host, such as `["env:SLACK_*",
         /// "file:/etc/crore/secrets/*"]`; `*` matches any characters.
         secrets: Patterns = "env:CRORE_SECRET_*, file:/run/secrets/*",
-        /// Working directories in which commands may start. Empty allows all.
+        /// Working directories in which commands may start; `*` matches any characters. Default: all.
         dirs: Patterns = none,
         /// Directory of plugin libraries.
         plugins: Option<PathBuf> = none,
         /// Memory limit of a plugin, in addition to what its process uses before the library is
         /// loaded. Default: no limit.
         plugin_memory: Option<Size> = none,
-        /// Grace period of a plugin that is asked to stop; a handler may shorten it.
+        /// Grace period of a plugin that is asked to stop, before it is killed; a handler may shorten it.
         plugin_grace: Span = "5s",
         /// Timeout for loading a plugin.
         plugin_start: Span = "10s",
@@ -60,30 +60,28 @@ section! {
         /// Maximum grace period of a command or a container that is asked to stop; a handler may
         /// set less.
         max_grace: Span = "1m",
-        /// Memory limit of a container, without swap: the default for handlers, and their maximum.
-        /// Default: no limit.
+        /// Memory limit of a container, without swap. It applies to handlers that set no limit, and
+        /// is the maximum for those that do. Default: no limit.
         container_memory: Option<Size> = none,
-        /// CPU limit of a container, in fractions too: `1.5`. Default and maximum as for
-        /// `container-memory`.
+        /// CPU limit of a container, such as `1.5`; applies to handlers as `container-memory` does.
         container_cpus: Option<Cpus> = none,
-        /// Maximum number of processes and threads in a container. Default and maximum as for
-        /// `container-memory`.
+        /// Maximum number of processes and threads in a container; applies to handlers as
+        /// `container-memory` does.
         container_pids: Option<PositiveCount> = none,
-        /// Address space limit of each process of a command: the default for handlers, and their
-        /// maximum.
+        /// Address space limit of each process of a command. It applies to handlers that set no limit,
+        /// and is the maximum for those that do. Default: no limit.
         command_memory: Option<Size> = none,
-        /// CPU time limit, in seconds, of each process of a command. Default and maximum as for
-        /// `command-memory`.
+        /// CPU time limit of each process of a command, in seconds; applies to handlers as
+        /// `command-memory` does.
         command_cpu_seconds: Option<PositiveCount> = none,
-        /// Maximum number of open files of each process of a command. Default and maximum as for
-        /// `command-memory`.
+        /// Maximum number of open files of each process of a command; applies to handlers as
+        /// `command-memory` does.
         command_open_files: Option<PositiveCount> = none,
-        /// Maximum number of processes and threads of the user that crore runs as, counted when a
-        /// command starts one; the system does not apply it to root. Default and maximum as for
-        /// `command-memory`.
+        /// Maximum number of processes and threads of the user that crore runs as, checked when a
+        /// command starts one (`RLIMIT_NPROC`, without effect for root); applies to handlers as
+        /// `command-memory` does.
         command_processes: Option<PositiveCount> = none,
-        /// Maximum size of a file that a command writes. Default and maximum as for
-        /// `command-memory`.
+        /// Maximum size of a file that a command writes; applies to handlers as `command-memory` does.
         command_file_size: Option<Size> = none,
     }
 }

@@ -89,14 +89,14 @@ pub(crate) enum CliCommand {
         #[command(subcommand)]
         command: token::TokenCommand,
     },
-    /// Manage handlers: how crore itself runs the jobs of a kind
+    /// Manage handlers, which define how crore itself runs the jobs of a kind
     Handler {
         #[command(flatten)]
         remote: RemoteArgs,
         #[command(subcommand)]
         command: handler::HandlerCommand,
     },
-    /// Run handlers for a remote server, or list its workers
+    /// Run the handlers of another server on this machine, or list its workers
     #[command(after_help = WORKER_EXAMPLES)]
     Worker {
         #[command(flatten)]
@@ -106,35 +106,35 @@ pub(crate) enum CliCommand {
         #[command(subcommand)]
         command: Option<WorkerCommand>,
     },
-    /// Show job counts over time
+    /// Show how many jobs were pushed and ended, by hour or minute
     Stats {
         #[command(flatten)]
         remote: RemoteArgs,
-        /// One row per minute of the last hour, instead of one per hour of the last day
+        /// Count by minute instead of by hour: the last 60 minutes with any activity, instead of the last 24 hours
         #[arg(long)]
         minutes: bool,
     },
-    /// Show the server's version, doors and durability
+    /// Show the server's version, protocols and durability
     Info {
         #[command(flatten)]
         remote: RemoteArgs,
     },
     /// Measure throughput, latency and resource usage of a server
     Bench(Box<bench::LoadArgs>),
-    /// Back up a store: that of a running server, or an offline data directory
+    /// Back up the store of a running server, or an offline data directory
     #[command(
-        after_help = "Examples:\n  crore backup --name nightly-1        made by the running server, in its store.backups directory\n  crore backup crore-data copy         offline: no server may have crore-data open"
+        after_help = "Examples:\n  crore backup --name nightly-1        the running server writes to its store.backups directory\n  crore backup crore-data copy         copies an offline data directory: no server may have it open"
     )]
     Backup {
         #[command(flatten)]
         remote: RemoteArgs,
-        /// Name of the backup, made by the running server in its `store.backups` directory
+        /// Name of a backup that the running server writes to its `store.backups` directory
         #[arg(long, conflicts_with_all = ["data", "to"])]
         name: Option<String>,
-        /// Data directory; no server may have it open
+        /// Data directory to copy; no server may have it open
         #[arg(required_unless_present = "name")]
         data: Option<PathBuf>,
-        /// Target directory: empty, or created if missing
+        /// Target directory; must be empty, created if missing
         #[arg(required_unless_present = "name")]
         to: Option<PathBuf>,
     },
@@ -203,7 +203,7 @@ pub(crate) struct ServeArgs {
     /// Store jobs in memory only; they are lost when crore stops
     #[arg(long, conflicts_with = "data")]
     memory: bool,
-    /// Extra listener for clients of another queue: jobber=3000, lakh=50051, lightjq=6400; may be repeated
+    /// Extra listener for clients of another job queue: jobber=3000, lakh=50051, lightjq=6400; may be repeated
     #[arg(long, value_name = "NAME=PORT", value_parser = pair)]
     door: Vec<(String, String)>,
     #[command(flatten)]
@@ -217,7 +217,8 @@ pub(crate) struct ServeArgs {
     /// Time for workers to finish their jobs on shutdown [default: 25s]
     #[arg(long, value_name = "DURATION")]
     drain_for: Option<String>,
-    /// Allow non-local listen addresses without access tokens: anyone who can connect has full access
+    /// Allow non-local listen addresses without an access token: anyone who can connect has full access
+    /// until a token exists
     #[arg(long)]
     insecure: bool,
     /// Log level: error, warn, info, debug, trace [default: info]
@@ -240,7 +241,8 @@ struct RunnerArgs {
     /// Allow a runner that has access to this machine: command, docker, plugin; may be repeated
     #[arg(long, value_name = "NAME")]
     allow_runner: Vec<String>,
-    /// Concurrency of handlers for a queue [default: default=number of CPUs]; may be repeated
+    /// Queue whose jobs this process runs with handlers, at most N at a time, such as gpu=1; may be repeated
+    /// [default: the queue `default`, one job per CPU]
     #[arg(long, value_name = "QUEUE=N", value_parser = pair)]
     channel: Vec<(String, String)>,
 }

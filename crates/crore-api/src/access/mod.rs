@@ -33,10 +33,10 @@ use failures::FailureLimiter;
 use tokens::TokenCache;
 
 section! {
-    /// Access of callers without a token.
+    /// Access of clients that authenticate with a certificate instead of a token.
     pub struct Options: Eq = "access" {
-        /// Scopes granted to clients authenticated by certificate (see `tls.client-ca`): any of `push`, `work`,
-        /// `read`, `operate`, `define` and `admin`.
+        /// Scopes of clients that authenticate with a certificate (see `tls.client-ca`): any of `push`, `work`, `read`,
+        /// `operate`, `define` and `admin`.
         certificate_scopes: Scopes = "push,work,read,operate,define,admin",
         /// Full access for any caller while there is no token, not only for callers on this machine.
         insecure: bool => false,

@@ -23,9 +23,9 @@ use file::AuditFile;
 section! {
     /// Audit log: a line of JSON for each change by an operator, and for each refused call.
     pub struct Options: Eq = "audit" {
-        /// Path of the audit log; without it, none is written.
+        /// Path of the audit log. Default: no audit log.
         file: Option<PathBuf> = none,
-        /// Maximum size of the file; it is then rotated.
+        /// Size at which the file is rotated.
         max_size: Size = "64MiB",
         /// Number of rotated files to keep; `audit.jsonl.1` is the newest.
         keep: u32 = "8",

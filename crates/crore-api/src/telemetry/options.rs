@@ -3,8 +3,8 @@ use crore_core::settings::{Setting, SettingValue, Shape, section};
 section! {
     /// Tracing of jobs.
     pub struct Options = "telemetry" {
-        /// Fraction of jobs pushed without a trace context that are traced, from 0 to 1. A job with a context follows
-        /// its sampling flag.
+        /// Sampling rate of jobs that are pushed without a trace context, from 0 to 1. A job with a context is traced
+        /// if the sampling flag of the context is set.
         sample: f64 as sample: Fraction = "1",
         /// Service name in traces.
         service: String as service: ServiceName = "crore",

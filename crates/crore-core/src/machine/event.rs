@@ -31,7 +31,7 @@ pub enum JobEvent {
     Delivered(Delivery),
     /// A caller cancels the job; a running job is asked to stop.
     Cancel,
-    /// A caller retries an ended job, or runs a scheduled one now.
+    /// A caller retries a dead or cancelled job, or runs a scheduled one now.
     Retry,
     /// A caller deletes the job. Its group continues without it.
     Delete,

@@ -36,12 +36,12 @@ pub(crate) use admission::{is_grpc, refused, unimplemented};
 pub(crate) use fault::{aborted, already_exists, failed, invalid, invalid_unmapped};
 
 section! {
-    /// gRPC, on the same port.
+    /// gRPC, which is served on the same port as HTTP.
     pub struct Options: Eq = "grpc" {
-        /// Serve gRPC reflection. Where tokens exist, it needs one.
+        /// Whether gRPC reflection is served. Where tokens exist, callers need one for it.
         reflection: bool = "true",
-        /// Origins of other sites that may call by gRPC-Web, as browsers send them: `https://app.example.com`. A list
-        /// is allowed. Without it, pages of other sites may not call.
+        /// Origins of other sites whose web pages may call the server over gRPC-Web, as browsers send them:
+        /// `https://app.example.com`. A list is allowed. Default: none.
         allow_origins: Vec<AllowedOrigin> = none,
     }
 }

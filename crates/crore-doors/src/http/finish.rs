@@ -7,10 +7,10 @@ use crore_api::negotiation::Responder;
 use crore_api::{Api, Fault};
 use crore_wire::api::finish as wire;
 
-/// Reports the outcomes of deliveries, each on its own.
+/// Reports the outcomes of deliveries.
 ///
-/// An acknowledged report is durable. The first valid report about a delivery wins; later ones are `stale`.
-/// If one of the reports is invalid, none is applied.
+/// The response has a result for each report, and is sent when the reports are durable. The first report about a
+/// delivery wins; later ones are `stale`. If the request contains an invalid report, none is applied.
 #[utoipa::path(
     post, path = "/v1/finish", operation_id = "finish", tag = "work",
     request_body = wire::Finish,

@@ -34,7 +34,7 @@ pub(super) async fn get(
     Ok(reply.ok(&api.get_handler(kind.name("kind")?).await?.to_wire(reply.0)))
 }
 
-/// Sets the handler of a kind. It applies at once to the next push, the next fetch and the next job that ends.
+/// Creates or replaces the handler of a kind. It applies immediately: to the next push, fetch and end of a job.
 #[utoipa::path(
     put, path = "/v1/handlers/{kind}", operation_id = "setHandler", tag = "handlers",
     params(("kind" = crore_wire::api::Name, Path, description = "The kind.")),
@@ -54,7 +54,7 @@ pub(super) async fn set(
 #[utoipa::path(
     delete, path = "/v1/handlers/{kind}", operation_id = "deleteHandler", tag = "handlers",
     params(("kind" = crore_wire::api::Name, Path, description = "The kind.")),
-    responses((status = 204, description = "The kind has no handler.")),
+    responses((status = 204, description = "The handler was deleted, or there was none.")),
 )]
 pub(super) async fn delete(State(api): State<Api>, kind: PathParam) -> Result<Response, Fault> {
     api.delete_handler(kind.name("kind")?).await?;

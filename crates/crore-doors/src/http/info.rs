@@ -6,10 +6,10 @@ use crore_api::negotiation::Responder;
 use crore_api::{Api, Fault};
 use crore_wire::api::info::Info;
 
-/// Server version and guarantees.
+/// Gets the version, durability and protocols of the server.
 #[utoipa::path(
     get, path = "/v1/info", operation_id = "info", tag = "server",
-    responses((status = 200, description = "Name, version, durability class and doors.", body = Info)),
+    responses((status = 200, description = "The description of the server.", body = Info)),
 )]
 pub(super) async fn info(State(api): State<Api>, reply: Responder) -> Result<Response, Fault> {
     Ok(reply.ok(&api.info()))

@@ -31,7 +31,7 @@ pub(super) async fn get(
     Ok(reply.ok(&api.get_limit(&name.name("limit")?).await?))
 }
 
-/// Sets a limit. It applies from the next fetch on, also to jobs that are already waiting.
+/// Creates or replaces a limit. It applies from the next fetch on, also to jobs that are already waiting.
 #[utoipa::path(
     put, path = "/v1/limits/{name}", operation_id = "setLimit", tag = "limits",
     params(("name" = crore_wire::api::Name, Path, description = "The limit.")),
@@ -51,7 +51,7 @@ pub(super) async fn set(
 #[utoipa::path(
     delete, path = "/v1/limits/{name}", operation_id = "deleteLimit", tag = "limits",
     params(("name" = crore_wire::api::Name, Path, description = "The limit.")),
-    responses((status = 204, description = "The limit does not exist.")),
+    responses((status = 204, description = "The limit was deleted, or there was none.")),
 )]
 pub(super) async fn delete(State(api): State<Api>, name: PathParam) -> Result<Response, Fault> {
     api.delete_limit(name.name("limit")?).await?;

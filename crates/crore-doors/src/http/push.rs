@@ -36,9 +36,9 @@ pub(super) enum PushResponse {
 
 /// Pushes a job, or a batch of jobs and groups.
 ///
-/// An acknowledged job is durable. In a batch (`{"jobs": [...]}`), each invalid job is refused on its own, and the
-/// others are stored together. Repeating a push with the same `Idempotency-Key` within a day pushes nothing and
-/// returns the same response; such jobs must not set `unique`.
+/// The response is sent when the jobs are durable. In a batch (`{"jobs": [...]}`), each invalid job is refused
+/// individually, and the others are stored together. Repeating a push with the same `Idempotency-Key` within a day
+/// stores nothing and returns the same response; the jobs of such a push must not set `unique`.
 #[utoipa::path(
     post, path = "/v1/jobs", operation_id = "push", tag = "jobs",
     params(("Idempotency-Key" = Option<String>, Header, description = "Key under which this push can be safely repeated.", max_length = 200)),

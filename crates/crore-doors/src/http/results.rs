@@ -12,7 +12,7 @@ use http::{Method, StatusCode};
 
 /// Gets the result of a job, waiting up to `wait` for the job to end.
 ///
-/// A result stored for a single read is removed by the first call that returns it.
+/// The result of a job with `read_once` is deleted by the first call that returns it.
 #[utoipa::path(
     get, path = "/v1/jobs/{id}/result", operation_id = "getResult", tag = "jobs",
     params(("id" = crore_wire::api::Id, Path, description = "The job."), WaitQuery),

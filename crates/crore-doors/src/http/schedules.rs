@@ -35,7 +35,8 @@ pub(super) async fn get(
     Ok(reply.ok(&api.get_schedule(&name.name("schedule")?).await?.to_wire(reply.0)))
 }
 
-/// Sets a schedule. With an unchanged timing it keeps its next tick, so a program may set it at every start.
+/// Creates or replaces a schedule. If the timing is unchanged, the next tick is too, so a program may set its schedules
+/// at every start.
 #[utoipa::path(
     put, path = "/v1/schedules/{name}", operation_id = "setSchedule", tag = "schedules",
     params(("name" = crore_wire::api::Name, Path, description = "The schedule.")),
@@ -56,11 +57,11 @@ pub(super) async fn set(
     Ok(reply.ok(&api.get_schedule(&name).await?.to_wire(reply.0)))
 }
 
-/// Deletes a schedule, if it exists. Jobs it has pushed stay.
+/// Deletes a schedule, if it exists. Jobs that it has pushed remain.
 #[utoipa::path(
     delete, path = "/v1/schedules/{name}", operation_id = "deleteSchedule", tag = "schedules",
     params(("name" = crore_wire::api::Name, Path, description = "The schedule.")),
-    responses((status = 204, description = "The schedule does not exist.")),
+    responses((status = 204, description = "The schedule was deleted, or there was none.")),
 )]
 pub(super) async fn delete(State(api): State<Api>, name: PathParam) -> Result<Response, Fault> {
     api.delete_schedule(name.name("schedule")?).await?;
@@ -81,7 +82,7 @@ pub(super) async fn pause(
     Ok(reply.ok(&api.pause_schedule(&name.name("schedule")?).await?.to_wire(reply.0)))
 }
 
-/// Resumes a schedule, from now on.
+/// Resumes a schedule. It does not make up for ticks that passed while it was paused.
 #[utoipa::path(
     post, path = "/v1/schedules/{name}/resume", operation_id = "resumeSchedule", tag = "schedules",
     params(("name" = crore_wire::api::Name, Path, description = "The schedule.")),
@@ -95,7 +96,7 @@ pub(super) async fn resume(
     Ok(reply.ok(&api.resume_schedule(&name.name("schedule")?).await?.to_wire(reply.0)))
 }
 
-/// Previews the next ticks of a timing.
+/// Previews the next firing times (ticks) of a timing.
 #[utoipa::path(
     get, path = "/v1/preview", operation_id = "previewTiming", tag = "schedules",
     params(PreviewQuery),

@@ -22,7 +22,7 @@ pub(super) async fn list(State(api): State<Api>, reply: Responder) -> Result<Res
 
 /// Creates a token. The secret is in this response only; the server stores its hash.
 ///
-/// Once a token exists, every caller needs one.
+/// As soon as a token exists, every caller needs one.
 #[utoipa::path(
     post, path = "/v1/tokens", operation_id = "createToken", tag = "tokens",
     request_body = NewToken,

@@ -17,7 +17,7 @@ pub(super) async fn list(State(api): State<Api>, reply: Responder) -> Result<Res
     Ok(reply.ok(&Workers { workers: api.list_workers(reply.0).await? }))
 }
 
-/// Registers a worker, until its registration expires.
+/// Registers a worker for display, or renews its registration. Fetching jobs needs no registration.
 #[utoipa::path(
     put, path = "/v1/workers/{name}", operation_id = "setWorker", tag = "work",
     params(("name" = crore_wire::api::Name, Path, description = "The worker.")),
@@ -33,11 +33,11 @@ pub(super) async fn set(
     Ok(Responder::no_content())
 }
 
-/// Removes a worker.
+/// Removes the registration of a worker.
 #[utoipa::path(
     delete, path = "/v1/workers/{name}", operation_id = "deleteWorker", tag = "work",
     params(("name" = crore_wire::api::Name, Path, description = "The worker.")),
-    responses((status = 204, description = "The worker is not registered.")),
+    responses((status = 204, description = "The registration was removed, or there was none.")),
 )]
 pub(super) async fn delete(State(api): State<Api>, name: PathParam) -> Result<Response, Fault> {
     api.delete_worker(name.name("worker")?).await?;

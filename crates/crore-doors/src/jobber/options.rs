@@ -4,11 +4,12 @@ use crore_core::Span;
 use crore_core::settings::{Setting, SettingValue, Shape, section};
 
 section! {
-    /// Jobber.
+    /// The Jobber protocol.
     pub struct Options: Eq = "jobber" {
-        /// Visibility timeout: a job whose worker does not finish it within this time is handed out again.
+        /// Visibility timeout (lease duration): a job whose worker does not finish it within this time is delivered
+        /// again.
         visibility_timeout: Span = "15s",
-        /// Visibility timeouts of single types: `["report=10m", "mail=30s"]`.
+        /// Visibility timeouts of individual job types: `["report=10m", "mail=30s"]`.
         types: BTreeMap<String, Span> as types: TypeTimeouts = none,
     }
 }

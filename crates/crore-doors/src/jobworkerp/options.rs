@@ -3,21 +3,22 @@ use crore_core::settings::{Reference, section};
 use serde_json::{Map, Value};
 
 section! {
-    /// jobworkerp. `crore serve --jobworkerp-env` reads its environment variables.
+    /// The jobworkerp protocol, and its built-in worker −1, which posts the outcomes of jobs to Slack.
+    /// `crore serve --jobworkerp-env` reads jobworkerp's environment variables.
     pub struct Options: Eq = "jobworkerp" {
-        /// How long results are kept.
+        /// Retention of results.
         keep_results: Span = "24h",
-        /// Reference to the Slack token of the built-in worker −1.
+        /// Slack token of worker −1, as a reference: `env:NAME` or `file:PATH`.
         slack_token: Option<Reference> = none,
-        /// Slack channel of the built-in worker −1.
+        /// Slack channel of worker −1.
         slack_channel: Option<String> = none,
-        /// Title of its messages.
+        /// Heading of the messages of worker −1.
         slack_title: Option<String> = none,
-        /// Slack API address; default: Slack's own.
+        /// URL of the Slack API. Default: Slack's own.
         slack_api: Option<String> = none,
-        /// Notify about jobs that succeeded.
+        /// Whether worker −1 posts about jobs that succeeded.
         slack_on_success: bool = "false",
-        /// Notify about jobs that failed for good.
+        /// Whether worker −1 posts about jobs that failed permanently.
         slack_on_failure: bool = "false",
     }
 }
@@ -43,7 +44,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn results_are_kept_as_long_as_those_of_any_handler() {
+    fn results_have_the_default_retention_of_handlers() {
         assert_eq!(Options::default().keep_results, crore_core::handler::DEFAULT_RESULT_RETENTION);
     }
 }

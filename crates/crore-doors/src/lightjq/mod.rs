@@ -43,11 +43,11 @@ use crate::openapi::require_scope;
 pub(crate) use protocol::LightJq;
 
 section! {
-    /// LightJQ and its push workers.
+    /// The LightJQ protocol and its push workers: workers that the server calls over HTTP.
     pub struct Options: Eq = "lightjq" {
-        /// How long a result is kept until it is read. Should be less than `retention.done-for`.
+        /// Retention of a result that is not read. Should be less than `retention.done-for`.
         keep_results: Span = "12h",
-        /// Default port of a push worker.
+        /// Port of a push worker that registers without one.
         worker_port: u16 as worker_port: WorkerPort = "8080",
         /// Push workers.
         ..workers: dispatch::Options,

@@ -91,7 +91,7 @@ fn new_id() -> Result<Name, Fault> {
 #[utoipa::path(
     delete, path = "/worker", operation_id = "lightjqLeave", tag = "lightjq",
     params(("worker-id" = String, Header, description = "The worker.")),
-    responses((status = 204, description = "The worker is not registered.")),
+    responses((status = 204, description = "The worker is no longer registered.")),
 )]
 pub(super) async fn leave(
     State(doors): State<Doors>,

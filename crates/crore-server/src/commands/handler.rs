@@ -28,7 +28,7 @@ pub(crate) enum HandlerCommand {
     Ls,
     /// Show the handler of a kind
     Get {
-        /// Kind
+        /// Kind of the jobs
         kind: String,
     },
     /// Create or replace the handler of a kind; takes effect immediately
@@ -36,47 +36,47 @@ pub(crate) enum HandlerCommand {
     Set(Box<HandlerArgs>),
     /// Delete the handler of a kind; its jobs then wait for a worker
     Rm {
-        /// Kind
+        /// Kind of the jobs
         kind: String,
     },
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct HandlerArgs {
-    /// Kind
+    /// Kind of the jobs
     kind: String,
     /// Runner: command, http, grpc, docker, plugin, slack
     runner: String,
     /// Settings of the runner: a JSON object, or @FILE
     settings: Option<String>,
-    /// Queue of its jobs, and so the channel that runs them [default: default]
+    /// Queue of its jobs, which a channel must serve (see `crore serve --channel`) [default: default]
     #[arg(long)]
     queue: Option<String>,
-    /// Maximum number of attempts of a job
+    /// Maximum number of attempts of a job [default: 20]
     #[arg(long, value_name = "N")]
     attempts: Option<u32>,
-    /// Timeout of each run
+    /// Timeout of each run [default: none]
     #[arg(long, value_name = "DURATION")]
     timeout: Option<String>,
-    /// Retention of the results of done and dead jobs
+    /// Retention of the results of done and dead jobs [default: not kept]
     #[arg(long, value_name = "DURATION")]
     keep_result: Option<String>,
     /// Keep runner instances in a pool and reuse them
     #[arg(long)]
     pooled: bool,
-    /// Kind of the jobs to push with each item of the result; may be repeated
+    /// When a job is done, push a job of this kind for each item of the result; may be repeated
     #[arg(long, value_name = "KIND")]
     next: Vec<String>,
-    /// Kind of the job to push with a summary when a job is done (for slack); may be repeated
+    /// When a job is done, push a job of this kind with a summary, such as a slack message; may be repeated
     #[arg(long, value_name = "KIND")]
     on_success: Vec<String>,
-    /// Kind of the job to push with a summary when a job is dead; may be repeated
+    /// When a job is dead, push a job of this kind with a summary, such as a slack message; may be repeated
     #[arg(long, value_name = "KIND")]
     on_failure: Vec<String>,
-    /// Interval at which a job is pushed again after it has ended, counted from its first due time
+    /// Repeat interval: each job that has ended is pushed again, at a multiple of the interval after its first due time
     #[arg(long, value_name = "DURATION")]
     every: Option<String>,
-    /// Schedule that pushes jobs: `cron 0 3 * * * in Europe/Berlin`, or `every 15m`
+    /// Schedule that pushes jobs of this kind: `cron 0 3 * * * in Europe/Berlin`, or `every 15m`
     #[arg(long, value_name = "TIMING")]
     schedule: Option<String>,
 }

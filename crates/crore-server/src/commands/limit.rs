@@ -23,7 +23,8 @@ pub(crate) enum LimitCommand {
     Set {
         /// Name of the limit
         name: String,
-        /// Definition: where CONDITION, rate N/DURATION, concurrency N, per FIELD
+        /// Definition: [where CONDITION] [rate N/DURATION] [burst N] [concurrency N] [per FIELD]; see
+        /// docs/guide/limits.md
         limit: String,
     },
     /// Delete a limit

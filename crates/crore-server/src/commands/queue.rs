@@ -28,7 +28,7 @@ const COLUMNS: &[Column] = &[
 pub(crate) enum QueueCommand {
     /// List queues with their job counts
     Ls,
-    /// Stop handing out jobs of a queue; running jobs continue
+    /// Stop delivering jobs of a queue; running jobs continue
     Pause {
         /// Queue name
         queue: String,
@@ -57,7 +57,7 @@ pub(crate) struct QueueArgs {
     /// Retention of done and cancelled jobs, such as 24h
     #[arg(long, value_name = "DURATION")]
     keep_done: Option<String>,
-    /// Maximum number of done and of cancelled jobs to keep
+    /// Maximum number of done jobs to keep, and of cancelled jobs
     #[arg(long, value_name = "N")]
     max_done: Option<u64>,
     /// Retention of dead jobs, such as 180d

@@ -38,11 +38,11 @@ pub(crate) enum ScheduleCommand {
         /// Name of the schedule
         name: String,
     },
-    /// Show the next times at which a timing fires
+    /// Show the next firing times of a timing
     Preview {
         /// Timing: `cron 0 3 * * * in Europe/Berlin`, or `every 15m`
         timing: String,
-        /// Number of times to show
+        /// Number of firing times to show
         #[arg(short, value_name = "N", default_value = "10")]
         n: usize,
     },
@@ -54,7 +54,8 @@ pub(crate) struct ScheduleArgs {
     name: String,
     /// Timing: `cron 0 3 * * * in Europe/Berlin`, or `every 15m`
     timing: String,
-    /// Policy for ticks missed while crore was down: skip, once, all [default: skip]
+    /// Policy for firing times missed while the server was down: skip, once (one job for all of them),
+    /// all (one job for each) [default: skip]
     #[arg(long, value_name = "POLICY")]
     missed: Option<String>,
     #[command(flatten)]

@@ -19,12 +19,12 @@ use crate::output::CommandOutput;
 
 const EXAMPLES: &str = "\
 Examples:
-  crore token create ops --preset admin --data crore-data    # the first one, before the server starts
+  crore token create ops --preset admin --data crore-data    # the first token, before the server starts
   crore token create app --preset producer --expires-in 90d";
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum TokenCommand {
-    /// Create a token and print it once; as soon as one exists, every caller needs one
+    /// Create a token and print it, once; as soon as a token exists, every caller needs one
     #[command(after_help = EXAMPLES)]
     Create(TokenArgs),
     /// List tokens, without their secrets
@@ -50,7 +50,7 @@ pub(crate) struct TokenArgs {
     /// Lifetime, such as 90d [default: unlimited]
     #[arg(long, value_name = "DURATION")]
     expires_in: Option<Period>,
-    /// Data directory to create it in, without a server; no server may have it open
+    /// Create the token in this data directory, without a server; no server may have it open
     #[arg(long, value_name = "DIR")]
     data: Option<PathBuf>,
 }

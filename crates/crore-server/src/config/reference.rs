@@ -7,8 +7,8 @@ use super::SECTIONS;
 const HEAD: &str = "\
 # Configuration
 
-crore runs without any configuration. Values come from four sources, and later ones win: the defaults below, a TOML
-file (`--config FILE`, or `crore.toml` in the current directory), environment variables, and flags.
+crore runs without any configuration. Values come from four sources; each overrides the ones before it: the defaults
+below, a TOML file (`--config FILE`, or `crore.toml` in the current directory), environment variables, and flags.
 
 ```toml
 [listen]
@@ -18,11 +18,12 @@ address = \"127.0.0.1:9000\"
 data = \"/var/lib/crore\"
 ```
 
-The environment variable for the same key is `CRORE_LISTEN__ADDRESS`, with two underscores after the section. On the
-command line, use the key's own flag if it has one, or `--set listen.address=127.0.0.1:9000`.
+The environment variable of the first key is `CRORE_LISTEN__ADDRESS`, with two underscores after the section. On the
+command line, use the key's own flag if it has one (`--listen`), or `--set listen.address=127.0.0.1:9000`.
 
-Durations are numbers with units (`d`, `h`, `m`, `s`, `ms`), such as `30s` or `1h30m`; sizes too (`B`, `KiB`, `MiB`,
-`GiB`). Secrets are never written in the file: use a reference, `file:PATH` or `env:NAME`.
+A duration is a number with a unit (`d`, `h`, `m`, `s`, `ms`), or several: `30s`, `1h30m`. A size has the unit `B`, `KiB`,
+`MiB` or `GiB`. A list is a TOML array; in variables and flags, its items are separated by commas. A secret is never
+written in the file: use a reference, `file:PATH` or `env:NAME`.
 
 `crore config check` reports all errors, `crore config show` prints the effective values and their sources, and
 `crore config schema` prints a JSON Schema for editors.

@@ -10,13 +10,14 @@ section! {
     pub struct Options: Copy, Eq = "store" {
         //! The defaults suit nearly all workloads. Existing files keep their size.
 
-        /// When a change is acknowledged. `always`: after it is synced; no crash or power failure
-        /// reverts it. `interval`: after it is written; a power failure reverts changes of the last
-        /// `sync-every`. `none`: after it is written; it is not synced, the operating system flushes it.
+        /// When a change is acknowledged. `always`: after it is synced to disk, so that it survives a power
+        /// failure. `interval`: after it is written; a power failure can revert the changes of the last
+        /// `sync-every`. `none`: after it is written; it is never synced explicitly, the operating system
+        /// flushes it.
         durability: DurabilityMode = "always",
-        /// Interval between syncs with `durability = "interval"`.
+        /// Interval between syncs, for `durability = "interval"`.
         sync_every: Span = "1s",
-        /// Size of a log file.
+        /// Size of a segment file of the write-ahead log.
         segment_bytes: u64 as segment: Size = "64MiB",
         /// Maximum size of the write buffer; callers wait while it is full.
         buffer_bytes: u64 as buffer: Size = "8MiB",

@@ -56,7 +56,7 @@ pub struct Acted {
 pub enum Verb {
     /// Cancel; running jobs are asked to stop.
     Cancel,
-    /// Retry ended jobs; run scheduled jobs now.
+    /// Retry dead and cancelled jobs; run scheduled jobs now.
     Retry,
     /// Delete.
     Delete,
@@ -83,7 +83,7 @@ pub struct Filter {
     /// Jobs pushed before this instant.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pushed_before: Option<Moment>,
-    /// All jobs.
+    /// Selects all jobs; required if no other condition is set.
     #[serde(default)]
     pub all: bool,
 }

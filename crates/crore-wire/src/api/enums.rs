@@ -57,7 +57,7 @@ mirror_enums! {
         Running,
         /// Succeeded.
         Done,
-        /// Failed for good; kept, and may be retried.
+        /// Failed permanently; kept, and may be retried by hand.
         Dead,
         /// Cancelled by a caller, by its worker, or by a broken dependency.
         Cancelled,
@@ -134,13 +134,13 @@ mirror_enums! {
         /// Its record is damaged.
         Damaged,
     }
-    /// Policy for ticks that were missed because no server was running.
+    /// Policy for firing times (ticks) that were missed because no server was running.
     Missed = schedule::Missed {
-        /// Skip them.
+        /// Skip them, except one that is at most a minute late.
         Skip,
-        /// Fire once.
+        /// Push one job for all of them.
         Once,
-        /// Fire all of them.
+        /// Push one job for each of them.
         All,
     }
 }

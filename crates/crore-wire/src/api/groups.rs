@@ -6,18 +6,18 @@ use utoipa::ToSchema;
 
 use super::Id;
 
-/// Counters of a group.
+/// A group, with its counters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Group {
     /// The id.
     pub id: Id,
     /// Number of members.
     pub size: u64,
-    /// Members that have ended at least once.
+    /// Number of members that have ended at least once.
     pub ran: u64,
-    /// Members that are done.
+    /// Number of members that are done.
     pub succeeded: u64,
-    /// Whether the group is complete, so that it ends when its members have.
+    /// Whether the group is sealed: it then ends when all of its members have ended.
     pub sealed: bool,
     /// Whether a member was removed without success, so that the group can no longer succeed.
     pub lost: bool,

@@ -21,7 +21,7 @@ pub struct SetHandler {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<Object>, example = json!({"program": "ls"}))]
     pub settings: Option<Raw>,
-    /// Queue of jobs that are pushed without one, and so the channel that runs them. Default: `default`.
+    /// Queue of jobs that are pushed without one; a channel must serve it. Default: `default`.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(min_length = 1, max_length = 255, pattern = r"^[^\x00-\x1f\x7f-\x9f]*$")]
     pub queue: Option<String>,
@@ -45,7 +45,7 @@ pub struct SetHandler {
     /// Whether runner instances are pooled and reused.
     #[serde(default)]
     pub pooled: bool,
-    /// Handlers that follow when a job is done: by default one job per item of the result.
+    /// Follow-ups of a job that is done; by default one job per item of the result.
     #[serde(
         default,
         deserialize_with = "crate::object::list",
@@ -53,7 +53,7 @@ pub struct SetHandler {
     )]
     #[schema(max_items = 100)]
     pub next: Vec<FollowUp>,
-    /// Handlers that follow when a job is dead.
+    /// Follow-ups of a job that is dead.
     #[serde(
         default,
         deserialize_with = "crate::object::list",
@@ -78,7 +78,7 @@ pub struct SetHandler {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Results {
-    /// Which callers can wait for results; such results are stored. Default: `none`.
+    /// Which callers of the jobworkerp protocol can wait for results; such results are stored. Default: `none`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub answer: Option<AnswerTo>,
     /// Whether results of done jobs are stored.
@@ -92,14 +92,14 @@ pub struct Results {
     pub keep: Option<Period>,
 }
 
-/// A handler that follows another.
+/// A follow-up: a job that is pushed when another job ends.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct FollowUp {
-    /// The kind of the handler.
+    /// The kind of the follow-up, which must have a handler.
     #[schema(min_length = 1, max_length = 255)]
     pub kind: String,
-    /// Payload of its jobs. Default: `items`.
+    /// Payload of the follow-up. Default: `items`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub gives: Option<Gives>,
 }

@@ -11,7 +11,7 @@ pub struct Info {
     /// The version.
     pub version: String,
     /// Durability of acknowledged writes: `D0` memory only, `D1` survives a killed process, `D2` a power failure,
-    /// `D3` the loss of a host.
+    /// `D3` the loss of a machine.
     pub durability: String,
     /// The enabled protocols.
     pub doors: Vec<String>,

@@ -67,7 +67,7 @@ pub struct Job {
     pub why: Option<Why>,
     /// Retry policy.
     pub retry: Retry,
-    /// Lease duration; absent: fire and forget, done on delivery.
+    /// Lease duration; absent: the job is done as soon as it is delivered (fire and forget).
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub lease: Option<Period>,
     /// Timeout of one run.
@@ -95,7 +95,7 @@ pub struct Job {
     /// Dependencies.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub after: Vec<JobDependency>,
-    /// The limits that a run counts against.
+    /// The limits that apply to the job.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub limits: Vec<LimitKey>,
     /// Labels.
@@ -130,12 +130,12 @@ impl From<&job::Dependency> for JobDependency {
     }
 }
 
-/// A limit, and the bucket of it that a job counts against.
+/// A limit that applies to a job.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct LimitKey {
     /// Name of the limit.
     pub limit: String,
-    /// Value of the limit's `per` field.
+    /// Value of the limit's `per` field in this job.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub value: Option<String>,
 }
@@ -295,7 +295,7 @@ pub struct Ended {
     /// The final state; absent if the job has not ended or was removed.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub state: Option<State>,
-    /// The result, if it is stored and was not taken before.
+    /// The result, if it is stored and was not deleted by an earlier read.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     #[schema(value_type = Raw, required = false)]
     pub result: Option<Raw>,
@@ -317,7 +317,7 @@ pub struct Explanation {
     pub id: Id,
     /// The state.
     pub state: State,
-    /// Reasons why the job is not running, most important first; empty: the next fetch delivers it.
+    /// Reasons why the job is not running, the most important one first; empty: the next fetch delivers it.
     pub reasons: Vec<Reason>,
 }
 

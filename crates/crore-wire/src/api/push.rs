@@ -78,7 +78,7 @@ pub struct NewJob {
     /// Retention of the result. Default: not stored.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub keep_result: Option<Period>,
-    /// Whether the first read removes the result.
+    /// Whether the first read deletes the result.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub read_once: Option<bool>,
     /// Retention of the job when it is done.
@@ -91,7 +91,7 @@ pub struct NewJob {
         skip_serializing_if = "Option::is_none"
     )]
     pub unique: Option<Unique>,
-    /// The caller's own id, unique among stored jobs.
+    /// The caller's own id, unique among stored jobs: a second push with the same id returns the first job.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(min_length = 1, max_length = 256)]
     pub client_id: Option<String>,

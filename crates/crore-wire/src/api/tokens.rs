@@ -49,17 +49,17 @@ macro_rules! text_enum {
 text_enum! {
     /// A permission that a call requires, the same for all protocols. No scope includes another.
     Scope {
-        /// Push jobs and wait for their results.
+        /// Push jobs, seal groups, and read results.
         Push = "push",
         /// Fetch jobs and report on them.
         Work = "work",
-        /// Read everything.
+        /// Read jobs, queues, definitions, workers, events and metrics.
         Read = "read",
-        /// Pause queues; retry, cancel, delete and change jobs.
+        /// Retry, cancel, delete and change jobs; pause queues and schedules, and set retention.
         Operate = "operate",
         /// Define handlers, schedules and limits.
         Define = "define",
-        /// Manage tokens and nodes, and delete permanently.
+        /// Manage tokens, and make backups.
         Admin = "admin",
     }
 }
@@ -94,7 +94,7 @@ impl Preset {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct NewToken {
-    /// Name of the holder, recorded in the audit log.
+    /// Name of the token, recorded in the audit log.
     #[schema(example = "mailer")]
     pub name: String,
     /// A predefined set of scopes.
@@ -111,9 +111,9 @@ pub struct NewToken {
 /// A token, without its secret.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Token {
-    /// Public part of the token.
+    /// Id of the token, which is not secret.
     pub id: String,
-    /// Name of the holder.
+    /// Name of the token.
     pub name: String,
     /// Scopes of the token.
     pub scopes: Vec<Scope>,
@@ -127,7 +127,7 @@ pub struct Token {
 /// A created token. The secret is returned only once.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct CreatedToken {
-    /// The stored part.
+    /// The token, without its secret.
     pub about: Token,
     /// The token itself, for the header `Authorization: Bearer …`.
     #[schema(value_type = String)]

@@ -6,7 +6,7 @@ use utoipa::ToSchema;
 use crate::Raw;
 use crate::units::{Moment, Period};
 
-/// Heartbeat of a worker.
+/// Registration and heartbeat of a worker.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SetWorker {
@@ -14,7 +14,7 @@ pub struct SetWorker {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Raw, required = false)]
     pub about: Option<Raw>,
-    /// Time to the next heartbeat, 1 s to 24 h; without one the registration expires. Default: 1 m.
+    /// Time until the registration expires without a further heartbeat, 1 s to 24 h. Default: 1 m.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub within: Option<Period>,
 }
@@ -50,7 +50,7 @@ pub struct Worker {
     /// Free-form description, as sent by the worker.
     #[schema(value_type = Raw)]
     pub about: Raw,
-    /// When the registration expires without a heartbeat, or for a lost stream without a reconnect.
+    /// When the worker is removed: without a further heartbeat, or without a reconnect after its stream has ended.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub until: Option<Moment>,
     /// The stream of the worker, if it has one to this server.
@@ -58,7 +58,7 @@ pub struct Worker {
     pub stream: Option<WorkerStream>,
 }
 
-/// All registered workers.
+/// All workers.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Workers {
     /// The workers, by name.

@@ -14,32 +14,32 @@ use crate::exit::{CliError, FailureCode};
 use crate::output::OutputFormat;
 
 const ABOUT: &str = "\
-How jobs travel, by door:
+How each door pushes and delivers jobs:
   grpc     batches on a push stream; each worker has a stream, with slots
   http     POST /v1/jobs; workers fetch as many jobs as they have slots
   lakh     one Work call per batch; workers receive jobs as fast as they read
   jobber   POST /jobber/queue, one job per call; workers as for http
-  lightjq  POST /job, one job per call; push workers, called by the server
+  lightjq  POST /job, one job per call; the server calls push workers
 
-Without --server (or CRORE_SERVER), it starts a temporary server with its jobs in a temporary directory. On an existing \
-server it uses its own queue (lightjq: its own job name) and deletes what it pushed. A token needs the scopes push, \
+Without --server (or CRORE_SERVER), crore bench starts a temporary server with a temporary data directory. On an existing \
+server it uses its own queue (lightjq: its own job name) and deletes its jobs at the end. A token needs the scopes push, \
 work, read and operate.
 
-With --rate, latency is measured from the time when a push should have begun, even if it had to wait. Without it, \
-pushes are sent as fast as they are answered and jobs queue up: to measure latency, set a rate below the server's maximum.
+With --rate, latency is measured from the time when a push should have begun, even if it had to wait. Without --rate, \
+producers push as fast as the server answers and jobs queue up: to measure latency, set a rate below the server's maximum.
 
 Examples:
   crore bench                                     maximum throughput of this machine
   crore bench --rate 1000 --batch 1               latency at 1000 jobs per second
   crore bench --door http --workers 0 -o json     push only, output for a script
 
-Exit codes: 0 every job was finished once; 1 jobs were lost or doubled, or the run failed; others as for every command.";
+Exit codes: 0 every job was finished once; 1 a job was lost or run twice, or the run failed; others as for every command.";
 
 /// Arguments of `crore bench`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = ABOUT)]
 pub(crate) struct LoadArgs {
-    /// Protocol
+    /// Protocol of producers and workers
     #[arg(long, value_enum, default_value = "grpc")]
     door: BenchDoor,
     /// Number of producers
@@ -63,17 +63,17 @@ pub(crate) struct LoadArgs {
     /// Jobs pushed per second, in total [default: unlimited]
     #[arg(long, value_name = "JOBS")]
     rate: Option<f64>,
-    /// Duration of pushing
+    /// Duration of the push phase
     #[arg(long, value_name = "DURATION", default_value = "10s", value_parser = str::parse::<Period>)]
     duration: Period,
-    /// Number of jobs to push, instead of a duration
+    /// Number of jobs to push, instead of --duration
     #[arg(long, value_name = "N", conflicts_with = "duration")]
     jobs: Option<u64>,
-    /// Maximum number of pushed jobs that are not finished; pushing pauses above it; 0: unlimited [default: 10000, or
-    /// twice what can be in flight, if more]
+    /// Maximum number of pushed jobs that are not finished; producers pause above it; 0: unlimited [default: 10000, or
+    /// twice the number of jobs that can be in flight, if that is more]
     #[arg(long, value_name = "N")]
     backlog: Option<usize>,
-    /// Idle time at the end after which missing jobs count as lost
+    /// Idle time at the end of the run after which missing jobs count as lost
     #[arg(long, value_name = "DURATION", default_value = "10s", value_parser = str::parse::<Period>)]
     settle: Period,
     /// Delete jobs when they are done, instead of the usual retention; grpc and http only

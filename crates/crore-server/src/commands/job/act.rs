@@ -55,7 +55,7 @@ pub(crate) struct EditArgs {
     /// New earliest start, such as 2026-11-15T08:00:00Z
     #[arg(long, value_name = "TIME", conflicts_with = "delay")]
     due: Option<String>,
-    /// New earliest start relative to now, such as 10m
+    /// New earliest start, as a delay from now, such as 10m
     #[arg(long, value_name = "DURATION")]
     delay: Option<String>,
 }

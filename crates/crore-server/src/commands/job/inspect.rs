@@ -29,13 +29,13 @@ const FIRST_FIELDS: &[&str] =
 
 #[derive(Debug, Args)]
 pub(crate) struct ListArgs {
-    /// State: waiting, scheduled, ready, running, done, dead, cancelled [default: all]
+    /// Only jobs in this state: waiting, scheduled, ready, running, done, dead, cancelled
     #[arg(long)]
     state: Option<String>,
-    /// Queue
+    /// Only jobs in this queue
     #[arg(long)]
     queue: Option<String>,
-    /// Kind
+    /// Only jobs of this kind
     #[arg(long)]
     kind: Option<String>,
     /// Maximum number of jobs

@@ -17,7 +17,7 @@ use super::CommandContext;
 const PUSH_EXAMPLES: &str = "\
 Examples:
   crore job push mail '{\"to\": \"ada\"}'               one job
-  crore job push mail @letter.json --delay 10m      payload from a file, not before ten minutes
+  crore job push mail @letter.json --delay 10m      payload from a file, starts after ten minutes
   crore job push mail - < letters.jsonl             one job per line; the line is its payload
   crore job push - < jobs.jsonl                     one job per line: {\"kind\": \"mail\", …}";
 
@@ -56,7 +56,7 @@ pub(crate) enum JobCommand {
     Ls(inspect::ListArgs),
     /// Wait for a job to end and print its result
     #[command(
-        after_help = "Exits with 0 if the job is done, and with 1 if it has not ended or ended otherwise."
+        after_help = "Exits with 0 if the job is done, and with 1 if it failed, was cancelled or has not ended."
     )]
     Wait {
         /// Job id
@@ -67,7 +67,7 @@ pub(crate) enum JobCommand {
     },
     /// Print the result of a job, unmodified
     #[command(
-        after_help = "Exits with 0 if there is a result, with 3 if the job returned none or it was not kept, and with 1 if the job failed or has not ended."
+        after_help = "Exits with 0 if there is a result, with 3 if the job returned none or its result was not kept, and with 1 if the job failed or has not ended."
     )]
     Result {
         /// Job id
@@ -76,7 +76,7 @@ pub(crate) enum JobCommand {
         #[arg(long, value_name = "DURATION", default_value = "0s")]
         r#for: String,
     },
-    /// Run ended jobs again, or scheduled jobs now
+    /// Run dead or cancelled jobs again, or scheduled jobs now
     #[command(after_help = RETRY_EXAMPLES)]
     Retry(act::JobSelection),
     /// Cancel jobs; running jobs are asked to stop

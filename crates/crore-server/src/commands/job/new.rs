@@ -17,31 +17,31 @@ pub(crate) struct JobArgs {
     /// Queue [default: that of the kind's handler, or the queue named after the kind]
     #[arg(long)]
     queue: Option<String>,
-    /// Priority; smaller runs first
+    /// Priority; smaller runs first [default: 0]
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
     priority: Option<i32>,
-    /// Earliest start, such as 2026-11-15T08:00:00Z
+    /// Earliest start, such as 2026-11-15T08:00:00Z [default: now]
     #[arg(long, value_name = "TIME", conflicts_with = "delay")]
     due: Option<String>,
-    /// Earliest start relative to now, such as 10m
+    /// Delay before the earliest start, such as 10m
     #[arg(long, value_name = "DURATION")]
     delay: Option<String>,
     /// Maximum number of attempts [default: 20, or that of the kind's handler]
     #[arg(long, value_name = "N")]
     attempts: Option<u32>,
-    /// Timeout of each run
+    /// Timeout of each run [default: that of the kind's handler, or none]
     #[arg(long, value_name = "DURATION")]
     timeout: Option<String>,
     /// Lease duration: a job whose lease is not renewed for this long goes to another worker [default: 30s]
     #[arg(long, value_name = "DURATION")]
     lease: Option<String>,
-    /// Retention of the result
+    /// Retention of the result [default: that of the kind's handler, or not kept]
     #[arg(long, value_name = "DURATION")]
     keep_result: Option<String>,
-    /// Unique key: at most one unfinished job has it
+    /// Unique key: while an unfinished job has it, another push stores nothing and returns that job
     #[arg(long, value_name = "KEY")]
     unique: Option<String>,
-    /// Your own id for the job; pushing the same id again returns the first job
+    /// Your own id for the job; another push with the same id stores nothing and returns the first job
     #[arg(long, value_name = "ID")]
     client_id: Option<String>,
     /// Job that must succeed first; may be repeated

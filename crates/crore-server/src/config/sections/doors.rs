@@ -2,7 +2,8 @@ use crore_core::settings::section;
 
 use crate::config::address::ListenPort;
 section! {
-    /// Extra listeners on the ports that clients of other queues expect. Every door is also open on the main port.
+    /// Extra listeners ("doors") on the ports that clients of other job queues expect. The main port serves these
+    /// clients too.
     pub(crate) struct DoorsConfig = "doors" {
         /// Port or address for Jobber clients; Jobber's own default is 3000.
         jobber: Option<ListenPort> = none,

@@ -59,8 +59,8 @@ section! {
         level: LogLevel = "info",
         /// Log format: `text` or `json`.
         format: LogFormat = "text",
-        /// Directory for log files, instead of standard error. File names contain the address of this host and the
-        /// time: `crore.192.0.2.7.2026-11-15.log`.
+        /// Directory for log files, instead of standard error. File names contain the address of this machine and the
+        /// date: `crore.192.0.2.7.2026-11-15.log`.
         dir: Option<PathBuf> = none,
         /// Rotation of log files: `daily` (at midnight UTC), `hourly` or `never`.
         rotate: LogRotation = "daily",

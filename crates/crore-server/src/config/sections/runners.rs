@@ -11,16 +11,17 @@ use crore_runner::Options;
 use values::{AllowedRunners, ChannelList};
 
 section! {
-    /// Runners: how crore itself runs jobs that have a handler.
+    /// Runners, with which crore itself runs the jobs of kinds that have a handler.
     pub(crate) struct RunnersConfig = "runners" {
         /// Whether this server runs handlers. If `false`, run them elsewhere with `crore worker`.
         run: bool = "true",
-        /// Runners with access to this machine that handlers may use: `command`, `docker`, `plugin`, such as
-        /// `["command"]`.
+        /// Runners with access to this machine that handlers may use, a list of `command`, `docker` and `plugin`.
+        /// Default: none of them.
         allow: Option<AllowedRunners> = none,
-        /// Queues served by handlers in this process, with the concurrency of each: `["default=8", "gpu=1"]`, or a
-        /// section `[channels]` with `default = 8` and `gpu = 1`. A server always serves `default`, with one job per
-        /// CPU unless set otherwise. `crore worker` serves only the listed queues, or `default` if the list is empty.
+        /// Queues whose jobs handlers run in this process, with the concurrency of each: `["default=8", "gpu=1"]`, or a
+        /// section `[channels]` with `default = 8` and `gpu = 1`. A server always serves the queue `default`, with one
+        /// job per CPU unless it is listed. `crore worker` serves only the listed queues, or `default` if there are
+        /// none.
         channels: Option<ChannelList> = none,
         /// Options of the runners.
         ..options: Options,

@@ -24,11 +24,11 @@ section! {
         data: PathBuf = "crore-data",
         /// Store everything in memory only: fast, and lost when crore stops.
         memory: bool = "false",
-        /// Minimum durability of acknowledged writes; the server refuses to start with less. `D0`: none; `D1`:
-        /// survives the end of the process; `D2`: survives a power failure; `D3`: survives the loss of a host.
+        /// Minimum durability of acknowledged writes; the server refuses to start with less. `D0`: memory only; `D1`:
+        /// survives the end of the process; `D2`: survives a power failure; `D3`: survives the loss of a machine.
         require: Option<RequiredDurability> = none,
-        /// Directory for online backups (`crore backup --name NAME`, or `POST /v1/backups`). Without it, they are
-        /// refused.
+        /// Directory for backups of the running server (`crore backup --name NAME`, or `POST /v1/backups`). Without it,
+        /// the server refuses backups.
         backups: Option<PathBuf> = none,
         /// Options of the embedded store.
         ..embedded: embedded::Options,
