@@ -295,7 +295,8 @@ pub struct Ended {
     /// The final state; absent if the job has not ended or was removed.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub state: Option<State>,
-    /// The result, if it is stored and was not deleted by an earlier read.
+    /// The result of a done job, or the error detail of a dead one, if it is stored and was not deleted by an earlier
+    /// read.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     #[schema(value_type = Raw, required = false)]
     pub result: Option<Raw>,
