@@ -8,8 +8,8 @@ use crore_testkit::Error;
 use crore_testkit::mount::{FileSystem, Mounts};
 use tempfile::TempDir;
 
-/// In KiB, the unit in which the outer file system is sized.
-const MIB: u64 = 1 << 10;
+/// The outer file system is sized in KiB.
+const KIB_PER_MIB: u64 = 1 << 10;
 /// The minimum size of an XFS.
 const XFS_MIB: u64 = 320;
 const EXT4_MIB: u64 = 64;
@@ -37,19 +37,19 @@ impl DataDir {
     }
 
     /// On a file system whose power can be cut.
-    pub(crate) fn on_image(sort: FileSystem) -> Result<Self, Error> {
-        let mib = match sort {
+    pub(crate) fn on_image(file_system: FileSystem) -> Result<Self, Error> {
+        let mib = match file_system {
             FileSystem::Xfs => XFS_MIB,
             FileSystem::Ext4 => EXT4_MIB,
         };
-        let disk = Mounts::with_image((mib + 32) * MIB, sort, mib)?;
+        let disk = Mounts::with_image((mib + 32) * KIB_PER_MIB, file_system, mib)?;
         let data = disk.inner().join("data");
         Ok(Self { disk: Some(disk), data, ..Self::plain()? })
     }
 
     /// On a small file system, which can be filled.
     pub(crate) fn on_small_disk() -> Result<Self, Error> {
-        let disk = Mounts::new(SMALL_MIB * MIB)?;
+        let disk = Mounts::new(SMALL_MIB * KIB_PER_MIB)?;
         let data = disk.outer().join("data");
         let ballast = Some(disk.outer().join("ballast"));
         Ok(Self { disk: Some(disk), data, ballast, ..Self::plain()? })

@@ -50,7 +50,7 @@ pub(crate) enum PushForm {
 }
 
 impl JobDraft {
-    pub(crate) fn new(rng: &mut SeededRng, seq: u64, format: Format, sort: PushForm) -> Self {
+    pub(crate) fn new(rng: &mut SeededRng, seq: u64, format: Format, form: PushForm) -> Self {
         let kind = KINDS[usize::from(rng.percent(10))];
         let is_posted = rng.percent(20);
         let queue = if is_posted { QUEUE } else { QUEUES[rng.below(QUEUES.len() as u64) as usize] };
@@ -74,7 +74,7 @@ impl JobDraft {
         if rng.percent(20) {
             spec.retain = JobRetention::Nothing;
         }
-        if sort == PushForm::Alone && rng.percent(15) {
+        if form == PushForm::Alone && rng.percent(15) {
             let key = format!("key-{}", rng.below(UNIQUE_KEYS)).into();
             spec.unique = Some(Unique { key, hold: UniqueHold::UntilEnd, window: None });
         }

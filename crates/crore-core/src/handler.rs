@@ -280,17 +280,17 @@ impl Handler {
     }
 
     /// Sets the fields that the caller left unset.
-    pub fn fill_unset(&self, spec: &mut Spec, unsaid: UnsetFields) {
-        if unsaid.queue {
+    pub fn fill_unset(&self, spec: &mut Spec, unset: UnsetFields) {
+        if unset.queue {
             spec.queue = self.queue.clone();
         }
-        if unsaid.retry {
+        if unset.retry {
             spec.retry = self.retry;
         }
-        if unsaid.timeout {
+        if unset.timeout {
             spec.timeout = self.timeout;
         }
-        if unsaid.keep {
+        if unset.keep {
             spec.keep = self.results.keep();
         }
     }

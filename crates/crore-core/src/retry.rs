@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn polynomial_delays_are_those_of_faktory() {
+    fn polynomial_delays_equal_those_of_faktory() {
         let polynomial = plain(Backoff::Polynomial);
         let seconds = |attempt, random| polynomial.delay(attempt, random).as_millis() / 1000;
         assert_eq!([seconds(1, 0), seconds(1, 29), seconds(1, 30)], [15, 44, 15]);

@@ -29,11 +29,8 @@ impl fmt::Debug for RunContext {
 
 impl RunContext {
     /// Makes a context from a stop signal and a sink. The sink must not block.
-    pub fn new(
-        stop: CancellationToken,
-        hears: impl Fn(RunMessage) + Send + Sync + 'static,
-    ) -> Self {
-        Self { stop, sink: Arc::new(hears) }
+    pub fn new(stop: CancellationToken, sink: impl Fn(RunMessage) + Send + Sync + 'static) -> Self {
+        Self { stop, sink: Arc::new(sink) }
     }
 
     /// Waits until the run must stop: the job was cancelled, its timeout passed, its lease was

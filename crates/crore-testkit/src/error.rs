@@ -59,9 +59,9 @@ fn skip_visibly<T>(started: Result<T, Error>, out: &mut impl Write) -> Option<T>
     match started {
         Ok(server) => Some(server),
         Err(error @ (Error::Missing { .. } | Error::Unable(_))) => {
-            let place = std::panic::Location::caller();
+            let location = std::panic::Location::caller();
             // A closed stderr is no reason to fail.
-            _ = writeln!(out, "SKIPPED at {place}: {error}");
+            _ = writeln!(out, "SKIPPED at {location}: {error}");
             None
         }
         Err(error) => panic!("{error}"),

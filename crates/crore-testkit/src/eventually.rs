@@ -82,14 +82,14 @@ where
     S: Future<Output = ()>,
     F: Future<Output = C>,
 {
-    let place = Location::caller();
+    let location = Location::caller();
     async move {
         let mut pauses = Pauses::within(limit);
         loop {
             match (check().await.into_result(), pauses.next()) {
                 (Ok(value), _) => return value,
                 (Err(_), Some(pause)) => sleep(pause).await,
-                (Err(seen), None) => give_up(limit, &seen, place),
+                (Err(seen), None) => give_up(limit, &seen, location),
             }
         }
     }
@@ -110,8 +110,8 @@ pub(crate) fn poll<C: PollResult>(
     }
 }
 
-fn give_up(limit: Duration, seen: &str, place: &Location<'_>) -> ! {
-    panic!("not within {limit:?} at {place}; last seen: {seen}")
+fn give_up(limit: Duration, seen: &str, location: &Location<'_>) -> ! {
+    panic!("not within {limit:?} at {location}; last seen: {seen}")
 }
 
 #[expect(clippy::disallowed_methods, reason = "the one place that sleeps, so that no test does")]

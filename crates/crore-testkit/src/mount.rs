@@ -67,10 +67,10 @@ impl Mounts {
             .process_group(0)
             .spawn()
             .map_err(|error| Error::Failed(format!("no shell: {error}")))?;
-        let leash = shell.stdin.take();
-        let mounts = Self { home, shell, lifeline: leash };
-        for place in [mounts.outer(), mounts.inner()] {
-            fs::create_dir(place).map_err(|error| Error::Failed(error.to_string()))?;
+        let lifeline = shell.stdin.take();
+        let mounts = Self { home, shell, lifeline };
+        for dir in [mounts.outer(), mounts.inner()] {
+            fs::create_dir(dir).map_err(|error| Error::Failed(error.to_string()))?;
         }
         let outer = mounts.outer();
         let size = format!("size={kib}k");
@@ -84,7 +84,7 @@ impl Mounts {
     /// # Errors
     ///
     /// [`Error::Missing`] without the tools, [`Error::Unable`] where mounting is not possible.
-    pub fn with_image(kib: u64, sort: FileSystem, mib: u64) -> Result<Self, Error> {
+    pub fn with_image(kib: u64, file_system: FileSystem, mib: u64) -> Result<Self, Error> {
         DebianPackage::Xfs.require()?;
         if !Path::new("/dev/loop-control").exists() {
             return Err(Error::Unable("no loop devices".to_owned()));
@@ -93,7 +93,7 @@ impl Mounts {
         let image = fs::File::create_new(mounts.image());
         let sized = image.and_then(|image| image.set_len(mib << 20));
         sized.map_err(|error| Error::Failed(error.to_string()))?;
-        let (program, quiet) = match sort {
+        let (program, quiet) = match file_system {
             FileSystem::Xfs => ("mkfs.xfs", "-q"),
             FileSystem::Ext4 => ("mkfs.ext4", "-q"),
         };

@@ -330,7 +330,7 @@ mod tests {
     }
 
     #[test]
-    fn writes_during_full_calls_are_batched_and_answered_separately() {
+    fn writes_during_full_calls_are_batched_with_separate_results() {
         let writes = writes();
         let slots = occupy_all_slots(&writes);
         let count = Arc::new(WakeCount::default());

@@ -1,8 +1,8 @@
 //! Faults injected into the built server: the rounds that every change must pass, and faulty servers to be found.
 
 mod broken;
+mod faulty_servers;
 mod fresh;
-mod lies;
 
 use std::path::PathBuf;
 use std::sync::LazyLock;

@@ -197,7 +197,7 @@ fn policy() -> impl Strategy<Value = PlannedPolicy> {
 }
 
 fn plan() -> BoxedStrategy<PlannedJob> {
-    let place = (queue(), kind(), priority(), 0..5_u8, due());
+    let position = (queue(), kind(), priority(), 0..5_u8, due());
     let keys = (
         option::weighted(0.4, unique()),
         option::weighted(0.2, (0..2_u8, 0..3_u8)),
@@ -206,7 +206,7 @@ fn plan() -> BoxedStrategy<PlannedJob> {
         after(),
         policy(),
     );
-    (place, keys)
+    (position, keys)
         .prop_map(|((queue, kind, priority, payload, due), keys)| {
             let (unique, client_id, limits, group, after, policy) = keys;
             PlannedJob {

@@ -58,8 +58,8 @@ impl ObservedStore {
         }
     }
 
-    fn thing(&mut self, thing: DependencyTarget) -> DependencyTarget {
-        match thing {
+    fn dependency_target(&mut self, target: DependencyTarget) -> DependencyTarget {
+        match target {
             DependencyTarget::Job(id) => DependencyTarget::Job(self.job_id(id)),
             DependencyTarget::Group(id) => DependencyTarget::Group(self.group_id(id)),
         }
@@ -69,8 +69,8 @@ impl ObservedStore {
         match pushed {
             Pushed::New(id) => Pushed::New(self.job_id(id)),
             Pushed::Duplicate(id) => Pushed::Duplicate(self.job_id(id)),
-            Pushed::Broken(thing) => Pushed::Broken(self.thing(thing)),
-            Pushed::BrokenBy(place) => Pushed::BrokenBy(place),
+            Pushed::Broken(target) => Pushed::Broken(self.dependency_target(target)),
+            Pushed::BrokenBy(index) => Pushed::BrokenBy(index),
         }
     }
 
@@ -107,9 +107,9 @@ impl ObservedStore {
         if group.is_some() || parent.is_some() || !after.is_empty() {
             let spec = Arc::make_mut(&mut job.spec);
             spec.group = spec.group.map(|id| self.group_id(id));
-            spec.parent = spec.parent.map(|(id, place)| (self.job_id(id), place));
+            spec.parent = spec.parent.map(|(id, index)| (self.job_id(id), index));
             for Dependency { on, .. } in &mut spec.after {
-                *on = self.thing(*on);
+                *on = self.dependency_target(*on);
             }
         }
         job.live.delivery = self.delivery(job.live.delivery);

@@ -17,19 +17,19 @@ use crore_store::registry::RegistryTable;
 #[derive(Debug, Clone)]
 pub(super) struct ObservedIds<T> {
     order: Vec<T>,
-    places: BTreeMap<T, u64>,
+    positions: BTreeMap<T, u64>,
 }
 
 impl<T> Default for ObservedIds<T> {
     fn default() -> Self {
-        Self { order: Vec::new(), places: BTreeMap::new() }
+        Self { order: Vec::new(), positions: BTreeMap::new() }
     }
 }
 
 impl<T: Ord + Copy> ObservedIds<T> {
     /// The position of an id; a new id is appended.
     pub(super) fn position(&mut self, number: T) -> u64 {
-        *self.places.entry(number).or_insert_with(|| {
+        *self.positions.entry(number).or_insert_with(|| {
             self.order.push(number);
             self.order.len() as u64
         })
@@ -78,7 +78,7 @@ impl ObservedStore {
     /// The jobs of a batch with this many new groups, with the ids of this store. Unresolvable references are
     /// dropped.
     pub(super) fn new_jobs(&self, plans: &[PlannedJob], groups: usize) -> Vec<NewJob> {
-        let job = |(place, plan): (usize, &PlannedJob)| NewJob {
+        let job = |(index, plan): (usize, &PlannedJob)| NewJob {
             spec: spec(plan),
             due: plan.due.when(),
             group: plan.group.and_then(|pick| self.pick_group(pick, groups)),
@@ -87,7 +87,7 @@ impl ObservedStore {
                 .iter()
                 .filter_map(|(pick, needs)| {
                     Some(NewDependency {
-                        on: self.pick_dependency(*pick, place, groups)?,
+                        on: self.pick_dependency(*pick, index, groups)?,
                         needs: *needs,
                     })
                 })
@@ -107,11 +107,11 @@ impl ObservedStore {
     fn pick_dependency(
         &self,
         pick: DependencyPick,
-        place: usize,
+        index: usize,
         groups: usize,
     ) -> Option<NewDependencyTarget> {
         match pick {
-            DependencyPick::Earlier(n) => Some(NewDependencyTarget::Earlier(n.checked_rem(place)?)),
+            DependencyPick::Earlier(n) => Some(NewDependencyTarget::Earlier(n.checked_rem(index)?)),
             DependencyPick::Job(back) => self.jobs.pick(back).map(NewDependencyTarget::Job),
             DependencyPick::Group(pick) => {
                 self.pick_group(pick, groups).map(NewDependencyTarget::Group)

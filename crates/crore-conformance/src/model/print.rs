@@ -22,12 +22,12 @@ impl Display for Listing<'_> {
 
 fn joined<T>(
     f: &mut Formatter<'_>,
-    things: &[T],
+    items: &[T],
     mut one: impl FnMut(&mut Formatter<'_>, &T) -> fmt::Result,
 ) -> fmt::Result {
-    things.iter().enumerate().try_for_each(|(place, thing)| {
-        f.write_str(if place == 0 { "" } else { ", " })?;
-        one(f, thing)
+    items.iter().enumerate().try_for_each(|(index, item)| {
+        f.write_str(if index == 0 { "" } else { ", " })?;
+        one(f, item)
     })
 }
 

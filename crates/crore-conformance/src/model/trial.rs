@@ -133,8 +133,8 @@ impl<S, M: AsyncFn() -> Subject<S>> Trial<S, M> {
         let mut best = (shrink::resolve_refs(ops, &tallies), tallies);
         loop {
             let mut shrunk = false;
-            for place in (0..best.0.len()).rev() {
-                while let Some(fewer) = self.shrink_at(&best, place) {
+            for index in (0..best.0.len()).rev() {
+                while let Some(fewer) = self.shrink_at(&best, index) {
                     (best, shrunk) = (fewer, true);
                 }
             }
@@ -144,14 +144,14 @@ impl<S, M: AsyncFn() -> Subject<S>> Trial<S, M> {
         }
     }
 
-    /// The list with less at `place`, if it still fails.
-    fn shrink_at(&self, (ops, tallies): &FailingOps, place: usize) -> Option<FailingOps> {
-        let op = ops.get(place)?;
-        let without = self.failing(shrink::without(ops, place, tallies));
+    /// The list with less at `index`, if it still fails.
+    fn shrink_at(&self, (ops, tallies): &FailingOps, index: usize) -> Option<FailingOps> {
+        let op = ops.get(index)?;
+        let without = self.failing(shrink::without(ops, index, tallies));
         without.or_else(|| {
             shrink::smaller(op).into_iter().find_map(|op| {
                 let mut ops = ops.clone();
-                *ops.get_mut(place)? = op;
+                *ops.get_mut(index)? = op;
                 self.failing(ops)
             })
         })

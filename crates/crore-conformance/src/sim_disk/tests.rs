@@ -23,7 +23,7 @@ fn content(disk: &SimDisk, name: &str) -> Vec<u8> {
 }
 
 #[test]
-fn an_image_is_what_is_read_and_makes_the_same_disk_again() {
+fn an_image_equals_the_read_content_and_restores_the_disk() {
     let (disk, f) = disk_with(b"durable");
     f.write(0, b"DUR").expect("written");
     let image = disk.image();
@@ -50,7 +50,7 @@ fn calls_are_counted_by_kind_and_inspection_is_not_counted() {
 }
 
 #[test]
-fn lists_come_in_any_order_but_the_same_for_a_seed() {
+fn list_order_is_random_but_fixed_by_the_seed() {
     let orders = |seed| {
         let disk = SimDisk::new(seed);
         ["a", "b", "c", "d"].iter().for_each(|name| drop(file(&disk, name)));

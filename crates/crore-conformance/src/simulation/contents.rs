@@ -57,10 +57,10 @@ impl StoreContents {
     }
 
     async fn read_groups(&mut self, store: &dyn Store) -> Result<(), Error> {
-        let things = self.jobs.values().flat_map(|job| &job.spec.after).map(|after| after.on);
-        let things: BTreeSet<DependencyTarget> = things.collect();
-        for thing in things {
-            if let DependencyTarget::Group(id) = thing
+        let targets = self.jobs.values().flat_map(|job| &job.spec.after).map(|after| after.on);
+        let targets: BTreeSet<DependencyTarget> = targets.collect();
+        for target in targets {
+            if let DependencyTarget::Group(id) = target
                 && let Some(group) = store.group(id).await?
             {
                 self.groups.insert(id, group);
@@ -102,11 +102,11 @@ impl StoreContents {
                 if job.live.state != state {
                     self.faults.push(format!("{:?} is listed as {state:?}", job.id));
                 }
-                let place = list_order(&job);
-                if before.is_some_and(|before| before >= place) {
+                let order = list_order(&job);
+                if before.is_some_and(|before| before >= order) {
                     self.faults.push(format!("{:?} is out of order in the list", job.id));
                 }
-                before = Some(place);
+                before = Some(order);
                 if let Some(other) = self.jobs.insert(job.id, job) {
                     self.faults.push(format!("{:?} is listed twice", other.id));
                 }
@@ -122,8 +122,8 @@ impl StoreContents {
     fn recount(&mut self) {
         let mut counts = BTreeMap::new();
         for job in self.jobs.values() {
-            let sort = (job.spec.queue.clone(), job.spec.kind.clone(), job.live.state);
-            *counts.entry(sort).or_insert(0) += 1;
+            let key = (job.spec.queue.clone(), job.spec.kind.clone(), job.live.state);
+            *counts.entry(key).or_insert(0) += 1;
         }
         let counted =
             counts.into_iter().map(|((queue, kind, state), n)| JobCount { queue, kind, state, n });

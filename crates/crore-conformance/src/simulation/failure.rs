@@ -34,11 +34,11 @@ impl SimFailure {
     /// message without numbers. A shrunk run has the same class.
     pub fn class(&self) -> String {
         let first = self.violations.first().map(String::as_str).unwrap_or_default();
-        let sort = first.split_once(':').map_or(first, |(sort, _)| sort);
-        if sort.starts_with('I') {
-            return sort.to_owned();
+        let class = first.split_once(':').map_or(first, |(class, _)| class);
+        if class.starts_with('I') {
+            return class.to_owned();
         }
-        sort.chars().filter(|c| c.is_alphabetic() || *c == ' ').collect()
+        class.chars().filter(|c| c.is_alphabetic() || *c == ' ').collect()
     }
 
     /// The relevant lines of the trace: all of them if there are few, otherwise those about the jobs of the

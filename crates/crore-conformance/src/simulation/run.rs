@@ -41,11 +41,11 @@ pub fn run_as(
         config.faults = config.faults.without_crashes();
     }
     let (drawn, again) = (config.clone(), repeat_command(subject, &config));
-    let mut world = SimEventLoop::new(config, subject);
-    let context = Rc::clone(&world.context);
-    let panic = catch_unwind(AssertUnwindSafe(|| drive(&mut world))).err();
+    let mut sim = SimEventLoop::new(config, subject);
+    let context = Rc::clone(&sim.context);
+    let panic = catch_unwind(AssertUnwindSafe(|| drive(&mut sim))).err();
     // The shared state may have been borrowed when the panic came; its operations are dropped first.
-    drop(catch_unwind(AssertUnwindSafe(|| drop(world))));
+    drop(catch_unwind(AssertUnwindSafe(|| drop(sim))));
     let mut context = context.borrow_mut();
     let history = context.recorder.take();
     let mut violations = std::mem::take(&mut context.violations);
@@ -81,22 +81,22 @@ fn repeat_command(subject: &dyn SimulatedStore, config: &SimConfig) -> String {
     format!("{} --seed {}{generation}", subject.repeat_command(), config.seed)
 }
 
-fn drive(world: &mut SimEventLoop<'_>) {
+fn drive(sim: &mut SimEventLoop<'_>) {
     let (last, skip) = {
-        let context = world.context();
+        let context = sim.context();
         (context.config.last_step, context.config.skip.clone())
     };
-    world.open();
-    world.set_limits();
+    sim.open();
+    sim.set_limits();
     for step in (1..=last).filter(|step| !skip.contains(step)) {
-        world.step(step);
+        sim.step(step);
         // A violation only becomes more confusing the longer the run continues.
-        if !world.context().violations.is_empty() {
+        if !sim.context().violations.is_empty() {
             return;
         }
     }
-    world.context().switch_stream(Purpose::End);
-    world.finish();
+    sim.context().switch_stream(Purpose::End);
+    sim.finish();
 }
 
 /// Runs a seed twice, and compares the traces.

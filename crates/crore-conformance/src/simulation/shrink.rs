@@ -12,8 +12,8 @@ const TRIES: usize = 600;
 
 /// The smallest failure of the same class that was found.
 pub fn shrink<S: SimulatedStore>(failure: SimFailure, make: impl FnMut() -> S) -> SimFailure {
-    let sort = failure.class();
-    let mut shrinker = Shrinker { failure, sort, make, left: TRIES };
+    let class = failure.class();
+    let mut shrinker = Shrinker { failure, class, make, left: TRIES };
     shrinker.truncate();
     loop {
         let before = shrinker.failure.config.clone();
@@ -27,7 +27,7 @@ pub fn shrink<S: SimulatedStore>(failure: SimFailure, make: impl FnMut() -> S) -
 
 struct Shrinker<M> {
     failure: SimFailure,
-    sort: String,
+    class: String,
     make: M,
     left: usize,
 }
@@ -40,7 +40,7 @@ impl<S: SimulatedStore, M: FnMut() -> S> Shrinker<M> {
         }
         self.left -= 1;
         match run_as(config, &mut (self.make)()) {
-            Err(failure) if failure.class() == self.sort => {
+            Err(failure) if failure.class() == self.class => {
                 self.failure = *failure;
                 true
             }

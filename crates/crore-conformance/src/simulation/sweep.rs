@@ -135,9 +135,9 @@ impl SweepReport {
     /// The result as JSON: counts, failing seeds, cells and moments.
     pub fn to_json(&self) -> serde_json::Value {
         let failures = self.failures.iter().map(|failure| {
-            let (seed, sort, again) =
+            let (seed, class, again) =
                 (failure.config.seed, failure.class(), &failure.repeat_command);
-            serde_json::json!({ "seed": seed, "violation": sort, "again": again })
+            serde_json::json!({ "seed": seed, "violation": class, "again": again })
         });
         let named = |(what, n)| (format!("{what:?}"), n);
         let Coverage { runs, steps, events, faults, millis, .. } = self.coverage;

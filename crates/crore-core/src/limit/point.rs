@@ -38,7 +38,7 @@ mod tests {
     }
 
     #[test]
-    fn the_caret_stands_under_the_character() {
+    fn the_caret_points_at_the_character() {
         assert_eq!(draw("räte 1", 1), "räte 1\n ^ expected more");
         assert_eq!(draw("rate", 4), "rate\n    ^ expected more");
         assert_eq!(draw("a\n\tb c\nd", 3), " b c\n ^ expected more");

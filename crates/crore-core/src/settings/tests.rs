@@ -71,7 +71,7 @@ fn test_values(values: &[(&'static str, &str)]) -> TestValues {
 }
 
 #[test]
-fn defaults_are_what_the_declaration_says() {
+fn defaults_equal_the_declaration() {
     let usual = Options::default();
     assert_eq!((usual.keep_for, usual.bytes), (Span::from_secs(5400), 64 << 10));
     assert_eq!((usual.level, usual.dir.clone(), usual.names.len()), (Level::Low, None, 0));
@@ -81,7 +81,7 @@ fn defaults_are_what_the_declaration_says() {
 }
 
 #[test]
-fn keys_are_shown_in_the_order_that_was_asked_for_with_those_of_parts() {
+fn keys_are_shown_in_the_declared_order_including_parts() {
     let info = Options::INFO;
     assert_eq!(
         (info.name, doc_text(info.about)),

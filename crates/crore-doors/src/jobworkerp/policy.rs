@@ -133,8 +133,8 @@ mod tests {
                 assert_eq!(refused.expect_err("too small").field, "retry_policy.basis");
             }
         }
-        let strange = RetryPolicy { r#type: 9, ..policy(RetryType::None, 0, 0) };
-        assert_eq!(read(Some(&strange)).expect_err("nothing").field, "retry_policy.type");
+        let unknown = RetryPolicy { r#type: 9, ..policy(RetryType::None, 0, 0) };
+        assert_eq!(read(Some(&unknown)).expect_err("nothing").field, "retry_policy.type");
         let often = RetryPolicy { max_retry: 1000, ..policy(RetryType::Constant, 1, 0) };
         assert_eq!(read(Some(&often)).expect_err("too often").field, "retry_policy.max_retry");
     }

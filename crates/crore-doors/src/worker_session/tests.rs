@@ -40,8 +40,8 @@ impl SessionScene {
         let mut session = WorkerSession::new(doors);
         let (queues, incarnation) = (vec!["mail".to_owned()], "one".to_owned());
         let hello = Some(Hello { queues, slots, incarnation, ..Hello::default() });
-        let said = session.receive(WorkerMessage { hello, ..WorkerMessage::default() });
-        assert!(said.is_ok());
+        let message = session.receive(WorkerMessage { hello, ..WorkerMessage::default() });
+        assert!(message.is_ok());
         let first = poll_fn(|context| session.poll_message(context)).await;
         let first = first.expect("a message").expect("no error");
         assert!(first.welcome.is_some(), "{first:?}");
@@ -54,11 +54,11 @@ impl SessionScene {
 
     /// The next message of the server, if there is one; applied as a worker would.
     fn next_message(&mut self) -> Option<ServerMessage> {
-        let said = poll_fn(|context| self.session.poll_message(context)).now_or_never()?;
-        let said = said.expect("the stream continues").expect("no error");
-        self.own.retain(|own| !said.lost.contains(own));
-        self.own.extend(said.jobs.iter().map(JobDelivery::held));
-        Some(said)
+        let message = poll_fn(|context| self.session.poll_message(context)).now_or_never()?;
+        let message = message.expect("the stream continues").expect("no error");
+        self.own.retain(|own| !message.lost.contains(own));
+        self.own.extend(message.jobs.iter().map(JobDelivery::held));
+        Some(message)
     }
 
     /// The server was paused for longer than leases last.
@@ -72,15 +72,15 @@ impl SessionScene {
     async fn until_quiet(&mut self, mut each: impl FnMut(&Self, &ServerMessage)) {
         for _ in 0..100 {
             tokio::task::yield_now().await;
-            if let Some(said) = self.next_message() {
-                each(self, &said);
+            if let Some(message) = self.next_message() {
+                each(self, &message);
             }
         }
     }
 }
 
-fn delivers_a_lost_job(said: &ServerMessage) -> bool {
-    said.jobs.iter().map(JobDelivery::held).any(|job| said.lost.contains(&job))
+fn delivers_a_lost_job(message: &ServerMessage) -> bool {
+    message.jobs.iter().map(JobDelivery::held).any(|job| message.lost.contains(&job))
 }
 
 /// Minimal case of a worker with more jobs than slots: the server fetches B for a worker that has A, is paused for
@@ -98,8 +98,8 @@ async fn a_job_that_is_lost_before_it_is_sent_takes_no_slot_of_its_worker() {
     }
     scene.pause_server().await;
     scene
-        .until_quiet(|scene, said| {
-            assert!(!delivers_a_lost_job(said), "given and lost in one message: {said:?}");
+        .until_quiet(|scene, message| {
+            assert!(!delivers_a_lost_job(message), "given and lost in one message: {message:?}");
             assert!(scene.own.len() <= 2, "2 slots, and {:?}", scene.own);
         })
         .await;
@@ -119,8 +119,8 @@ async fn a_job_that_is_lost_between_two_messages_is_not_sent() {
     }
     scene.pause_server().await;
     scene
-        .until_quiet(|scene, said| {
-            assert!(!delivers_a_lost_job(said), "given and lost in one message");
+        .until_quiet(|scene, message| {
+            assert!(!delivers_a_lost_job(message), "given and lost in one message");
             assert!(scene.own.len() <= 3, "3 slots, and {:?}", scene.own);
         })
         .await;

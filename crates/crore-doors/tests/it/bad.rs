@@ -100,22 +100,22 @@ fn bad_fields() -> Vec<(Value, u16, &'static str, &'static str)> {
 #[tokio::test]
 async fn every_invalid_field_of_a_job_is_refused_by_name_and_nothing_is_stored() {
     let server = Server::start().await;
-    for speaks in BodyEncoding::BOTH {
+    for encoding in BodyEncoding::BOTH {
         for (fields, status, code, field) in bad_fields() {
             let mut job = json!({"kind": "k"});
-            let said = fields.as_object().expect("fields").clone();
-            job.as_object_mut().expect("an object").extend(said);
-            let answer = server.post(speaks, "/v1/jobs", &job).await;
+            let more = fields.as_object().expect("fields").clone();
+            job.as_object_mut().expect("an object").extend(more);
+            let answer = server.post(encoding, "/v1/jobs", &job).await;
             // `delay` is checked as the `due` that it leads to.
             let field = if (code, field) == ("time-range", "delay") { "due" } else { field };
-            assert_eq!(answer.problem(), (status, code, Some(field)), "{speaks:?} {answer:?}");
+            assert_eq!(answer.problem(), (status, code, Some(field)), "{encoding:?} {answer:?}");
             assert!(answer.body["detail"].as_str().is_some_and(|detail| detail.len() < 500));
             // In a batch, where it is refused alone.
             let batch = json!({"jobs": [job]});
-            let answer = server.post(speaks, "/v1/jobs", &batch).await;
+            let answer = server.post(encoding, "/v1/jobs", &batch).await;
             let problem = &answer.body["jobs"][0]["problem"];
-            assert_eq!(problem["code"], code, "{speaks:?} {answer:?}");
-            assert_eq!(problem["field"], format!("jobs[0].{field}"), "{speaks:?} {answer:?}");
+            assert_eq!(problem["code"], code, "{encoding:?} {answer:?}");
+            assert_eq!(problem["field"], format!("jobs[0].{field}"), "{encoding:?} {answer:?}");
         }
     }
     assert_eq!(server.get(BodyEncoding::Json, "/v1/counts").await.body, json!({"counts": []}));
@@ -124,7 +124,7 @@ async fn every_invalid_field_of_a_job_is_refused_by_name_and_nothing_is_stored()
 #[tokio::test]
 async fn unusual_but_valid_input_is_accepted() {
     let server = Server::start().await;
-    for speaks in BodyEncoding::BOTH {
+    for encoding in BodyEncoding::BOTH {
         for fields in [
             json!({"due": "1990-01-01T00:00:00Z"}),
             json!({"due": "2016-12-31T23:59:60Z"}),
@@ -135,9 +135,9 @@ async fn unusual_but_valid_input_is_accepted() {
             json!({"labels": {"a": "</script>"}}),
         ] {
             let mut job = json!({"kind": "odd"});
-            let said = fields.as_object().expect("fields").clone();
-            job.as_object_mut().expect("an object").extend(said);
-            let answer = server.post(speaks, "/v1/jobs", &job).await;
+            let more = fields.as_object().expect("fields").clone();
+            job.as_object_mut().expect("an object").extend(more);
+            let answer = server.post(encoding, "/v1/jobs", &job).await;
             assert_eq!(answer.status, 201, "{fields} {answer:?}");
         }
         for name in [
@@ -152,10 +152,10 @@ async fn unusual_but_valid_input_is_accepted() {
             "メ🙂",
             "\u{202e}x",
         ] {
-            let answer = server.post(speaks, "/v1/jobs", &json!({"kind": name})).await;
+            let answer = server.post(encoding, "/v1/jobs", &json!({"kind": name})).await;
             assert_eq!(answer.status, 201, "{name} {answer:?}");
             let path: String = name.bytes().map(|byte| format!("%{byte:02X}")).collect();
-            let queue = server.get(speaks, &format!("/v1/queues/{path}")).await.body;
+            let queue = server.get(encoding, &format!("/v1/queues/{path}")).await.body;
             assert_eq!(queue["name"], name);
             assert_ne!(queue["counts"], json!({}));
         }
@@ -335,14 +335,14 @@ async fn bad_parameters_and_addresses_are_refused() {
 #[tokio::test]
 async fn bad_reports_change_nothing() {
     let server = Server::start().await;
-    for speaks in BodyEncoding::BOTH {
+    for encoding in BodyEncoding::BOTH {
         let pushed =
-            server.post(speaks, "/v1/jobs", &json!({"kind": "r", "retry": {"base": "1h"}})).await;
+            server.post(encoding, "/v1/jobs", &json!({"kind": "r", "retry": {"base": "1h"}})).await;
         let id = pushed.body["id"].as_str().expect("an id").to_owned();
-        let fetched = server.post(speaks, "/v1/fetch", &json!({"queues": ["r"]})).await;
+        let fetched = server.post(encoding, "/v1/fetch", &json!({"queues": ["r"]})).await;
         let delivery = &fetched.body["jobs"][0]["delivery"];
         let report =
-            async |one: Value| server.post(speaks, "/v1/finish", &json!({"jobs": [one]})).await;
+            async |one: Value| server.post(encoding, "/v1/finish", &json!({"jobs": [one]})).await;
         let is = |outcome: &str| json!({"id": id, "delivery": delivery, "outcome": outcome});
         let with = |outcome: &str, field: &str, value: Value| {
             let mut one = is(outcome);
@@ -375,14 +375,14 @@ async fn bad_reports_change_nothing() {
         assert_eq!(stale.body["jobs"][0], json!({"status": "stale"}));
         let unknown = report(with("done", "id", json!("4711"))).await;
         assert_eq!(unknown.body["jobs"][0], json!({"status": "not-found"}));
-        let still = server.get(speaks, &format!("/v1/jobs/{id}")).await.body;
+        let still = server.get(encoding, &format!("/v1/jobs/{id}")).await.body;
         assert_eq!(still["state"], "running");
 
         // A long error is truncated, and otherwise stored unchanged.
         let error = format!("\u{1b}[31m<b>{}", "x".repeat(10_000_000));
         let failed = report(with("failed", "error", json!(error))).await;
         assert_eq!(failed.body["jobs"][0]["state"], "scheduled", "{failed:?}");
-        let job = server.get(speaks, &format!("/v1/jobs/{id}")).await.body;
+        let job = server.get(encoding, &format!("/v1/jobs/{id}")).await.body;
         let kept = job["history"][0]["error"].as_str().expect("a text");
         assert!(kept.starts_with("\u{1b}[31m<b>x") && kept.len() == 64 << 10);
     }
@@ -394,13 +394,13 @@ async fn bad_reports_change_nothing() {
 }
 
 #[tokio::test]
-async fn other_bad_bodies_name_their_fields() {
+async fn other_invalid_bodies_are_refused_with_their_field() {
     let server = Server::start().await;
-    for speaks in BodyEncoding::BOTH {
+    for encoding in BodyEncoding::BOTH {
         let put = async |path: &str, body: Value| {
-            server.call(speaks, Method::PUT, path, Some(&body)).await
+            server.call(encoding, Method::PUT, path, Some(&body)).await
         };
-        let post = async |path: &str, body: Value| server.post(speaks, path, &body).await;
+        let post = async |path: &str, body: Value| server.post(encoding, path, &body).await;
         let job = json!({"kind": "k"});
         for (answer, code, field) in [
             (post("/v1/fetch", json!({"queues": []})).await, "count-range", "queues"),
@@ -518,7 +518,7 @@ async fn other_bad_bodies_name_their_fields() {
             (put("/v1/workers/w", json!({"within": "0s"})).await, "time-range", "within"),
         ] {
             let (status, got, named) = answer.problem();
-            assert_eq!((status, got, named), (400, code, Some(field)), "{speaks:?} {answer:?}");
+            assert_eq!((status, got, named), (400, code, Some(field)), "{encoding:?} {answer:?}");
         }
     }
 }

@@ -22,8 +22,8 @@ fn job(change: &Value) -> Value {
 }
 
 #[tokio::test]
-async fn every_bad_field_of_a_lightjq_job_is_refused_by_name_and_nothing_is_stored() {
-    let place = LocalServer::start().await;
+async fn every_invalid_field_of_a_lightjq_job_is_refused_and_nothing_is_stored() {
+    let server = LocalServer::start().await;
     for (change, code, field) in [
         (json!({"priority": 1_u64 << 31}), "malformed", "priority"),
         (json!({"priority": -(1_i64 << 31) - 1}), "malformed", "priority"),
@@ -50,7 +50,7 @@ async fn every_bad_field_of_a_lightjq_job_is_refused_by_name_and_nothing_is_stor
         (json!({"argument": 7}), "payload-malformed", "argument"),
     ] {
         for format in BOTH {
-            let refused = place.ask(Method::POST, "/job", &[], Some((format, job(&change)))).await;
+            let refused = server.ask(Method::POST, "/job", &[], Some((format, job(&change)))).await;
             let problem = refused.body();
             assert_eq!(refused.status, 400, "{format:?} {change}");
             assert_eq!(
@@ -60,17 +60,17 @@ async fn every_bad_field_of_a_lightjq_job_is_refused_by_name_and_nothing_is_stor
             );
         }
     }
-    assert_eq!(place.engine.jobs().counts(None).await.expect("an answer"), []);
+    assert_eq!(server.engine.jobs().counts(None).await.expect("an answer"), []);
 }
 
 #[tokio::test]
 async fn unusual_names_and_unknown_fields_of_a_lightjq_job_are_accepted() {
-    let place = LocalServer::start().await;
+    let server = LocalServer::start().await;
     let names =
         ["../x", "a/b", "{tag}", "%2e%2e", "__proto__", ";rm -rf", "' OR 1=1--", "${jndi:x}"];
     for change in names.map(|name| json!({"name": name})).into_iter().chain([json!({"stars": 5})]) {
         for format in BOTH {
-            let taken = place.ask(Method::POST, "/job", &[], Some((format, job(&change)))).await;
+            let taken = server.ask(Method::POST, "/job", &[], Some((format, job(&change)))).await;
             assert_eq!(taken.status, 201, "{format:?} {change}");
         }
     }
@@ -78,24 +78,24 @@ async fn unusual_names_and_unknown_fields_of_a_lightjq_job_are_accepted() {
 
 #[tokio::test]
 async fn an_invalid_wait_for_a_lightjq_job_is_refused_with_its_field() {
-    let place = LocalServer::start().await;
-    let id = place.push(json!({"name": "a", "argument": {}})).await;
+    let server = LocalServer::start().await;
+    let id = server.push(json!({"name": "a", "argument": {}})).await;
     for query in ["abc", "", "-1", "1.5", "18446744073709551616", "1&timeout=2", "%00"] {
-        let refused = place.get(&format!("/job/{id}/polling?timeout={query}")).await;
+        let refused = server.get(&format!("/job/{id}/polling?timeout={query}")).await;
         assert_eq!((refused.status, &refused.body()["field"]), (400, &json!("timeout")), "{query}");
     }
     for id in ["0", "-1", "abc", "%00", "..%2f..%2fetc%2fpasswd", "%c0%ae", "99999999999999999999"]
     {
         for path in [format!("/job/{id}"), format!("/job/{id}/polling?timeout=0")] {
-            assert_eq!(place.get(&path).await.status, 404, "{path}");
+            assert_eq!(server.get(&path).await.status, 404, "{path}");
         }
     }
 }
 
 #[tokio::test]
 async fn bad_reports_of_lightjq_workers_change_nothing() {
-    let place = LocalServer::start().await;
-    let id = place.push(json!({"name": "a", "argument": {}})).await;
+    let server = LocalServer::start().await;
+    let id = server.push(json!({"name": "a", "argument": {}})).await;
     let worker = [("worker-id", "somebody")];
     let failure = |change: Value| {
         let whole = json!({"job_id": id, "type": "failure", "reason": "other", "should_retry": true, "message": "m"});
@@ -131,17 +131,17 @@ async fn bad_reports_of_lightjq_workers_change_nothing() {
     ] {
         for format in BOTH {
             let body = Some((format, report.clone()));
-            let refused = place.ask(Method::POST, "/done", headers, body).await;
+            let refused = server.ask(Method::POST, "/done", headers, body).await;
             assert_eq!((refused.status, &refused.body()["field"]), (status, &field), "{report}");
         }
     }
-    assert_eq!(place.status(&id).await["status"], "queued");
-    assert_eq!(place.delete("/worker").await.status, 400, "the leaving worker is not named");
+    assert_eq!(server.status(&id).await["status"], "queued");
+    assert_eq!(server.delete("/worker").await.status, 400, "the leaving worker is not named");
 }
 
 #[tokio::test]
 async fn no_door_decompresses_requests() {
-    let place = LocalServer::start().await;
+    let server = LocalServer::start().await;
     for (path, kind) in [
         ("/job", "application/json"),
         ("/job", "application/msgpack"),
@@ -150,20 +150,20 @@ async fn no_door_decompresses_requests() {
         for coding in ["gzip", "br", "deflate", "identity, gzip"] {
             let headers = headers([(CONTENT_TYPE, kind), (CONTENT_ENCODING, coding)]);
             let body = b"\x1f\x8b\x08\0\0\0\0\0\0\0"[..].into();
-            let refused = place.send(Method::POST, path, headers, body).await;
+            let refused = server.send(Method::POST, path, headers, body).await;
             assert_eq!(refused.status, 415, "{path} {coding}");
             let detail = refused.body()["detail"].to_string();
             assert!(detail.contains("content-encoding"), "{detail}");
         }
     }
     let plain = headers([(CONTENT_TYPE, "application/json"), (CONTENT_ENCODING, "identity")]);
-    let taken = place.send(Method::POST, "/v1/jobs", plain, br#"{"kind":"a"}"#[..].into()).await;
+    let taken = server.send(Method::POST, "/v1/jobs", plain, br#"{"kind":"a"}"#[..].into()).await;
     assert_eq!(taken.status, 201);
 }
 
 #[tokio::test]
-async fn every_bad_body_at_jobbers_paths_is_refused_and_nothing_is_stored() {
-    let place = LocalServer::start().await;
+async fn every_invalid_jobber_body_is_refused_and_nothing_is_stored() {
+    let server = LocalServer::start().await;
     let deep = format!(r#"{{"type":"a","payload":{}{}}}"#, "[".repeat(70), "]".repeat(70));
     let large = format!(r#"{{"type":"a","payload":"{}"}}"#, "x".repeat(1 << 20));
     let bodies: [&[u8]; 12] = [
@@ -183,16 +183,16 @@ async fn every_bad_body_at_jobbers_paths_is_refused_and_nothing_is_stored() {
     for path in ["/jobber/queue", "/jobs"] {
         for body in bodies {
             let body = body.to_vec().into();
-            let refused = place.send(Method::POST, path, HeaderMap::new(), body).await;
+            let refused = server.send(Method::POST, path, HeaderMap::new(), body).await;
             let text = String::from_utf8_lossy(&refused.bytes).into_owned();
             assert_eq!(refused.status, 400, "{text}");
             assert!(text.starts_with("Request body is not in the right format"), "{text}");
             assert!(text.len() < 500 && !text.contains("panic"), "{text}");
         }
         for method in [Method::GET, Method::PUT, Method::DELETE, Method::PATCH] {
-            let refused = place.send(method, path, HeaderMap::new(), "".into()).await;
+            let refused = server.send(method, path, HeaderMap::new(), "".into()).await;
             assert_eq!(refused.status, 405);
         }
     }
-    assert_eq!(place.engine.jobs().counts(None).await.expect("an answer"), []);
+    assert_eq!(server.engine.jobs().counts(None).await.expect("an answer"), []);
 }

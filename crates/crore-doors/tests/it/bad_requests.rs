@@ -39,12 +39,12 @@ async fn methods_that_are_not_for_an_address_are_refused_and_head_is_get_without
         assert_eq!(answer.headers.get("access-control-allow-origin"), None);
     }
     for request in ["OPTIONS * HTTP/1.1", "CONNECT 127.0.0.1:80 HTTP/1.1"] {
-        let said = response_to(
+        let response = response_to(
             &server,
             format!("{request}\r\nhost: localhost\r\nconnection: close\r\n\r\n").as_bytes(),
         )
         .await;
-        assert!(said.starts_with("HTTP/1.1 40"), "{request}: {said}");
+        assert!(response.starts_with("HTTP/1.1 40"), "{request}: {response}");
     }
 }
 
@@ -52,9 +52,9 @@ async fn methods_that_are_not_for_an_address_are_refused_and_head_is_get_without
 async fn a_range_of_a_page_is_the_whole_page() {
     let server = Server::start().await;
     let range = [("range", "bytes=0-10")];
-    let said =
+    let request =
         "GET /docs HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\nrange: bytes=0-10\r\n\r\n";
-    let page = response_to(&server, said.as_bytes()).await;
+    let page = response_to(&server, request.as_bytes()).await;
     assert!(page.starts_with("HTTP/1.1 200") && page.ends_with("</html>\n"), "{page}");
     let answer =
         server.send(BodyEncoding::Json, (Method::GET, "/v1/counts"), &range, Vec::new()).await;
@@ -65,8 +65,9 @@ async fn a_range_of_a_page_is_the_whole_page() {
 async fn bytes_after_a_body_are_a_separate_bad_request() {
     let server = Server::start().await;
     let post = "POST /v1/jobs HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n";
-    let said = format!("{post}content-length: 12\r\n\r\n{{\"kind\":\"k\"}}EXTRA GARBAGE\r\n\r\n");
-    let answer = response_to(&server, said.as_bytes()).await;
+    let request =
+        format!("{post}content-length: 12\r\n\r\n{{\"kind\":\"k\"}}EXTRA GARBAGE\r\n\r\n");
+    let answer = response_to(&server, request.as_bytes()).await;
     assert_eq!(
         (answer.matches("HTTP/1.1 201").count(), answer.matches("HTTP/1.1 400").count()),
         (1, 1)
@@ -83,12 +84,12 @@ async fn decoding_time_grows_with_bytes_and_not_with_keys() {
     let keys = |n: usize| -> Value {
         Value::Object((0..n).map(|n| (n.to_string(), json!("1"))).collect())
     };
-    for speaks in BodyEncoding::BOTH {
+    for encoding in BodyEncoding::BOTH {
         let start = now();
         let job = json!({"kind": "k", "payload": keys(60_000)});
-        assert_eq!(server.post(speaks, "/v1/jobs", &job).await.status, 201);
+        assert_eq!(server.post(encoding, "/v1/jobs", &job).await.status, 201);
         let refused =
-            server.post(speaks, "/v1/jobs", &json!({"kind": "k", "labels": keys(60_000)})).await;
+            server.post(encoding, "/v1/jobs", &json!({"kind": "k", "labels": keys(60_000)})).await;
         assert_eq!(refused.problem(), (400, "label-range", Some("labels")));
         assert!(start.elapsed() < 5 * SOON, "{:?}", start.elapsed());
     }
@@ -160,12 +161,12 @@ async fn an_altered_cursor_is_refused() {
 async fn long_timings_and_heavy_batches_are_refused_and_store_nothing() {
     let server = Server::start().await;
     let long = format!("cron {}0 0 * * *", "0,".repeat(80));
-    for speaks in BodyEncoding::BOTH {
+    for encoding in BodyEncoding::BOTH {
         let set = json!({"timing": long, "job": {"kind": "k"}});
-        let answer = server.call(speaks, Method::PUT, "/v1/schedules/s", Some(&set)).await;
+        let answer = server.call(encoding, Method::PUT, "/v1/schedules/s", Some(&set)).await;
         assert_eq!(answer.problem(), (400, "schedule-syntax", Some("timing")));
         let heavy = json!({"kind": "k", "payload": "x".repeat(1_000_000)});
-        let answer = server.post(speaks, "/v1/jobs", &json!({"jobs": vec![heavy; 9]})).await;
+        let answer = server.post(encoding, "/v1/jobs", &json!({"jobs": vec![heavy; 9]})).await;
         assert_eq!(answer.problem(), (413, "batch-too-large", Some("jobs")));
     }
     assert_eq!(server.get(BodyEncoding::Json, "/v1/counts").await.body, json!({"counts": []}));

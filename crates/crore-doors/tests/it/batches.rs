@@ -8,7 +8,7 @@ use crate::server::{BodyEncoding, Server, ServerResponse};
 #[tokio::test]
 async fn an_invalid_job_of_a_batch_has_a_result_of_its_own() {
     let server = Server::start().await;
-    for speaks in BodyEncoding::BOTH {
+    for encoding in BodyEncoding::BOTH {
         let batch = json!({"jobs": [
             {"kind": "good", "payload": 1},
             {"kind": "bad", "priority": 1.5},
@@ -18,7 +18,7 @@ async fn an_invalid_job_of_a_batch_has_a_result_of_its_own() {
             {"kind": "good", "after": [{"earlier": 0}]},
             [1],
         ]});
-        let answer = server.post(speaks, "/v1/jobs", &batch).await;
+        let answer = server.post(encoding, "/v1/jobs", &batch).await;
         assert_eq!(
             (answer.status.as_u16(), &answer.body["refused"]),
             (207, &json!(5)),
@@ -39,9 +39,9 @@ async fn an_invalid_job_of_a_batch_has_a_result_of_its_own() {
             is("new", None),
             is("refused", Some("jobs[6]")),
         ];
-        assert_eq!(jobs.iter().map(brief).collect::<Vec<_>>(), expected, "{speaks:?}");
+        assert_eq!(jobs.iter().map(brief).collect::<Vec<_>>(), expected, "{encoding:?}");
         let id = jobs[5]["id"].as_str().expect("an id");
-        let waits = server.get(speaks, &format!("/v1/jobs/{id}")).await.body;
+        let waits = server.get(encoding, &format!("/v1/jobs/{id}")).await.body;
         assert_eq!(
             (&waits["state"], &waits["after"][0]["job"]),
             (&json!("waiting"), &jobs[0]["id"])
@@ -80,64 +80,69 @@ async fn an_invalid_batch_stores_nothing() {
 #[tokio::test]
 async fn a_group_is_made_by_a_push_and_sealed() {
     let server = Server::start().await;
-    for speaks in BodyEncoding::BOTH {
+    for encoding in BodyEncoding::BOTH {
         let batch = json!({"groups": [{"open": true}], "jobs": [
             {"kind": "member", "group": {"new": 0}},
             {"kind": "follow-up", "after": [{"new_group": 0, "needs": "end"}]},
         ]});
-        let answer = server.post(speaks, "/v1/jobs", &batch).await;
+        let answer = server.post(encoding, "/v1/jobs", &batch).await;
         assert_eq!(answer.status, StatusCode::OK, "{answer:?}");
         let group = answer.body["groups"][0].as_str().expect("an id");
         let at = format!("/v1/groups/{group}");
-        let shown = server.get(speaks, &at).await.body;
+        let shown = server.get(encoding, &at).await.body;
         assert_eq!((&shown["size"], &shown["sealed"]), (&json!(1), &json!(false)));
         let more = json!({"kind": "member", "group": {"id": group}});
-        assert_eq!(server.post(speaks, "/v1/jobs", &more).await.status, 201);
+        assert_eq!(server.post(encoding, "/v1/jobs", &more).await.status, 201);
         let seal = format!("{at}/seal");
         for _ in 0..2 {
-            let sealed = server.call(speaks, Method::POST, &seal, None).await.body;
+            let sealed = server.call(encoding, Method::POST, &seal, None).await.body;
             assert_eq!((&sealed["size"], &sealed["sealed"]), (&json!(2), &json!(true)));
         }
-        let missing = server.call(speaks, Method::POST, "/v1/groups/4711/seal", None).await;
+        let missing = server.call(encoding, Method::POST, "/v1/groups/4711/seal", None).await;
         assert_eq!(missing.problem().0, 404);
         let nowhere = json!({"kind": "member", "group": {"id": "4711"}});
-        let nowhere = server.post(speaks, "/v1/jobs", &nowhere).await;
+        let nowhere = server.post(encoding, "/v1/jobs", &nowhere).await;
         assert_eq!(nowhere.problem(), (409, "refused", Some("group")));
     }
 }
 
-async fn push_as(server: &Server, speaks: BodyEncoding, key: &str, body: &Value) -> ServerResponse {
-    let headers = [("content-type", speaks.media_type()), ("idempotency-key", key)];
-    server.send(speaks, (Method::POST, "/v1/jobs"), &headers, speaks.encode(body)).await
+async fn push_as(
+    server: &Server,
+    encoding: BodyEncoding,
+    key: &str,
+    body: &Value,
+) -> ServerResponse {
+    let headers = [("content-type", encoding.media_type()), ("idempotency-key", key)];
+    server.send(encoding, (Method::POST, "/v1/jobs"), &headers, encoding.encode(body)).await
 }
 
 #[tokio::test]
 async fn a_repeated_push_with_one_key_is_one_push() {
     let server = Server::start().await;
-    for speaks in BodyEncoding::BOTH {
+    for encoding in BodyEncoding::BOTH {
         let (one, other) =
             (json!({"kind": "once", "payload": 1}), json!({"kind": "once", "payload": 2}));
-        let key = format!("single-{speaks:?}");
-        let first = push_as(&server, speaks, &key, &one).await;
-        let second = push_as(&server, speaks, &key, &one).await;
+        let key = format!("single-{encoding:?}");
+        let first = push_as(&server, encoding, &key, &one).await;
+        let second = push_as(&server, encoding, &key, &one).await;
         assert_eq!((first.status.as_u16(), &first.body), (201, &second.body));
         assert_eq!(
             (second.status, second.headers.get("location")),
             (first.status, first.headers.get("location"))
         );
-        let refused = push_as(&server, speaks, &key, &other).await;
+        let refused = push_as(&server, encoding, &key, &other).await;
         assert_eq!(refused.problem(), (409, "key-reused", None));
         assert_eq!(refused.body["id"], first.body["id"], "the first id is named");
 
         let batch = json!({"groups": [{}], "jobs": [
             {"kind": "once", "group": {"new": 0}}, {"kind": ""}, {"kind": "once"},
         ]});
-        let key = format!("batch-{speaks:?}");
-        let first = push_as(&server, speaks, &key, &batch).await;
-        let second = push_as(&server, speaks, &key, &batch).await;
+        let key = format!("batch-{encoding:?}");
+        let first = push_as(&server, encoding, &key, &batch).await;
+        let second = push_as(&server, encoding, &key, &batch).await;
         assert_eq!(first.body, second.body);
         let longer = json!({"jobs": [{"kind": "once"}, {"kind": "once"}, {"kind": "once"}, {"kind": "once"}]});
-        assert_eq!(push_as(&server, speaks, &key, &longer).await.problem().1, "key-reused");
+        assert_eq!(push_as(&server, encoding, &key, &longer).await.problem().1, "key-reused");
     }
     let counts = server.get(BodyEncoding::Json, "/v1/counts").await.body;
     assert_eq!(
@@ -213,13 +218,13 @@ async fn under_a_key_that_was_used_before_a_restart_another_batch_stores_nothing
 #[tokio::test]
 async fn a_job_with_an_idempotency_key_may_not_have_a_unique_key() {
     let server = Server::start().await;
-    for speaks in BodyEncoding::BOTH {
-        let key = format!("{speaks:?}");
+    for encoding in BodyEncoding::BOTH {
+        let key = format!("{encoding:?}");
         let one = json!({"kind": "u", "unique": {"key": "mine"}});
-        let refused = push_as(&server, speaks, &key, &one).await;
+        let refused = push_as(&server, encoding, &key, &one).await;
         assert_eq!(refused.problem(), (400, "malformed", Some("unique")));
         let batch = json!({"jobs": [{"kind": "good"}, one]});
-        let refused = push_as(&server, speaks, &key, &batch).await;
+        let refused = push_as(&server, encoding, &key, &batch).await;
         assert_eq!(refused.status, StatusCode::MULTI_STATUS, "{refused:?}");
         assert_eq!(refused.body["jobs"][1]["problem"]["field"], "jobs[1].unique");
     }
@@ -249,16 +254,16 @@ async fn pushes_under_one_key_at_the_same_time_are_one_push() {
 #[tokio::test]
 async fn unique_keys_and_client_ids_are_answered_with_the_first_job() {
     let server = Server::start().await;
-    for speaks in BodyEncoding::BOTH {
-        let key = format!("{speaks:?}");
+    for encoding in BodyEncoding::BOTH {
+        let key = format!("{encoding:?}");
         for job in
             [json!({"kind": "u", "unique": {"key": key}}), json!({"kind": "c", "client_id": key})]
         {
-            let first = server.post(speaks, "/v1/jobs", &job).await;
-            let second = server.post(speaks, "/v1/jobs", &job).await;
+            let first = server.post(encoding, "/v1/jobs", &job).await;
+            let second = server.post(encoding, "/v1/jobs", &job).await;
             assert_eq!((first.status.as_u16(), second.status.as_u16()), (201, 200));
             assert_eq!(second.body, json!({"status": "duplicate", "id": first.body["id"]}));
-            let found = server.get(speaks, &format!("/v1/jobs?client_id={key}")).await.body;
+            let found = server.get(encoding, &format!("/v1/jobs?client_id={key}")).await.body;
             let is_named = job.get("client_id").is_some();
             assert_eq!(found["jobs"].as_array().map(Vec::len), Some(usize::from(is_named)));
             assert!(!is_named || found["jobs"][0]["id"] == first.body["id"]);
@@ -269,8 +274,8 @@ async fn unique_keys_and_client_ids_are_answered_with_the_first_job() {
 #[tokio::test]
 async fn payloads_are_stored_unchanged_and_converted_when_shown() {
     let server = Server::start().await;
-    let show = async |id: &Value, speaks| {
-        server.get(speaks, &format!("/v1/jobs/{}", id.as_str().expect("an id"))).await.body
+    let show = async |id: &Value, encoding| {
+        server.get(encoding, &format!("/v1/jobs/{}", id.as_str().expect("an id"))).await.body
     };
     // JSON is stored byte for byte, also where parsing would change it.
     let body =
@@ -283,8 +288,8 @@ async fn payloads_are_stored_unchanged_and_converted_when_shown() {
 
     let bytes = json!({"kind": "p", "payload_base64": "AAEC/w==", "encoding": "bytes"});
     let pushed = server.post(BodyEncoding::Msgpack, "/v1/jobs", &bytes).await;
-    for speaks in BodyEncoding::BOTH {
-        let shown = show(&pushed.body["id"], speaks).await;
+    for encoding in BodyEncoding::BOTH {
+        let shown = show(&pushed.body["id"], encoding).await;
         assert_eq!(
             (&shown["payload_base64"], &shown["encoding"]),
             (&json!("AAEC/w=="), &json!("bytes"))

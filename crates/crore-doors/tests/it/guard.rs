@@ -56,10 +56,14 @@ async fn only_requests_for_names_of_this_server_are_served() {
     for (host, status, code) in rows {
         for path in ["/livez", "/v1/info", "/docs"] {
             let lines = [format!("host: {host}")];
-            let heard = send(server.address, 1, &ask("HTTP/1.1", "GET", path, &lines)).await;
-            assert_eq!((heard.status, heard.code().as_str()), (status, code), "{host} {path}");
+            let response = send(server.address, 1, &ask("HTTP/1.1", "GET", path, &lines)).await;
+            assert_eq!(
+                (response.status, response.code().as_str()),
+                (status, code),
+                "{host} {path}"
+            );
             if status == 421 {
-                let detail = heard.problem("detail");
+                let detail = response.problem("detail");
                 assert!(detail.contains("`listen.hosts`"), "it names the setting: {detail}");
             }
         }
@@ -83,8 +87,8 @@ async fn a_request_with_ambiguous_hosts_is_refused() {
     ];
     for (version, target, lines, status) in rows {
         let lines: Vec<String> = lines.iter().map(ToString::to_string).collect();
-        let heard = send(server.address, 1, &ask(version, "GET", target, &lines)).await;
-        assert_eq!(heard.status, *status, "{version} {target} {lines:?} {heard:?}");
+        let response = send(server.address, 1, &ask(version, "GET", target, &lines)).await;
+        assert_eq!(response.status, *status, "{version} {target} {lines:?} {response:?}");
     }
 }
 
@@ -176,15 +180,15 @@ async fn requests_of_other_sites_are_refused() {
             false,
         ),
     ];
-    for (said, method, path, passes) in rows {
+    for (headers, method, path, passes) in rows {
         let mut lines = vec![format!("host: {address}")];
-        lines.extend(said.iter().map(ToString::to_string));
-        let heard = send(address, 1, &ask("HTTP/1.1", method, path, &lines)).await;
-        let refused = (heard.status, heard.code()) == (403, "cross-site".to_owned());
-        assert_eq!(!refused, *passes, "{method} {path} {said:?} {heard:?}");
-        assert!(*passes || heard.status == 403);
+        lines.extend(headers.iter().map(ToString::to_string));
+        let response = send(address, 1, &ask("HTTP/1.1", method, path, &lines)).await;
+        let refused = (response.status, response.code()) == (403, "cross-site".to_owned());
+        assert_eq!(!refused, *passes, "{method} {path} {headers:?} {response:?}");
+        assert!(*passes || response.status == 403);
         assert_eq!(
-            heard.header("access-control-allow-origin"),
+            response.header("access-control-allow-origin"),
             None,
             "no page of another origin may read it"
         );

@@ -29,15 +29,15 @@ async fn a_built_in_handler_has_no_number() {
     server.engine.handlers().set(name("brought"), brought).await.expect("set");
     let other = Handler::new(name("command"), Map::new());
     server.engine.handlers().set(name("other"), other).await.expect("set");
-    for speaks in BodyEncoding::BOTH {
-        let all = server.get(speaks, "/v1/handlers").await.body;
+    for encoding in BodyEncoding::BOTH {
+        let all = server.get(encoding, "/v1/handlers").await.body;
         assert_eq!(all["handlers"][0]["kind"], "brought");
         assert_eq!(
             (all["handlers"][0].get("id"), all["handlers"][1]["id"].as_u64()),
             (None, Some(1))
         );
         assert_eq!(all.get("unreadable"), None);
-        let one = server.get(speaks, "/v1/handlers/brought").await.body;
+        let one = server.get(encoding, "/v1/handlers/brought").await.body;
         assert_eq!((one.get("id"), &one["runner"]), (None, &json!("slack")));
     }
 }
@@ -51,10 +51,10 @@ async fn an_unreadable_handler_is_listed_and_can_be_replaced() {
     let engine = crore::block_on(Engine::without_thread(store, clock, crore::Options::default()))
         .expect("an engine");
     let server = Server::start_on(engine, Options::default(), listen::Options::default()).await;
-    for speaks in BodyEncoding::BOTH {
-        let all = server.get(speaks, "/v1/handlers").await.body;
+    for encoding in BodyEncoding::BOTH {
+        let all = server.get(encoding, "/v1/handlers").await.body;
         assert_eq!((&all["handlers"], &all["unreadable"]), (&json!([]), &json!(["a", "b"])));
-        let refused = server.get(speaks, "/v1/handlers/a").await;
+        let refused = server.get(encoding, "/v1/handlers/a").await;
         assert_eq!(refused.problem(), (409, "refused", None), "{refused:?}");
     }
     let mut admin = AdminClient::new(connect(&server).await);
@@ -73,12 +73,12 @@ async fn an_unreadable_handler_is_listed_and_can_be_replaced() {
 async fn reserved_labels_are_refused() {
     let server = Server::start().await;
     let bad = json!({"kind": "k", "labels": {"crore.phase": "99999999999999"}});
-    for speaks in BodyEncoding::BOTH {
-        let refused = server.post(speaks, "/v1/jobs", &bad).await;
+    for encoding in BodyEncoding::BOTH {
+        let refused = server.post(encoding, "/v1/jobs", &bad).await;
         assert_eq!(refused.problem(), (400, "label-range", Some("labels")), "{refused:?}");
         let schedule = json!({"timing": "every 1h", "job": bad});
         let at = "/v1/schedules/nightly";
-        let refused = server.call(speaks, Method::PUT, at, Some(&schedule)).await;
+        let refused = server.call(encoding, Method::PUT, at, Some(&schedule)).await;
         assert_eq!(refused.problem(), (400, "label-range", Some("job.labels")));
     }
     let mut jobs = JobsClient::new(connect(&server).await);

@@ -46,27 +46,27 @@ fn request(method: &str) -> Vec<u8> {
 async fn flood(stream: TcpStream, first: &[u8], mut next: impl FnMut() -> Vec<u8>) -> Vec<u8> {
     let (mut from, mut to) = stream.into_split();
     to.write_all(&[PREFACE, &frame(SETTINGS, 0, 0, &[]), first].concat()).await.expect("taken");
-    let heard = tokio::spawn(async move {
-        let mut heard = Vec::new();
+    let received = tokio::spawn(async move {
+        let mut received = Vec::new();
         // A reset ends the connection too.
-        let _ = from.read_to_end(&mut heard).await;
-        heard
+        let _ = from.read_to_end(&mut received).await;
+        received
     });
     let written = timeout(SOON, async { while to.write_all(&next()).await.is_ok() {} }).await;
     written.expect("disconnected in time");
-    timeout(SOON, heard).await.expect("closed in time").expect("no panic")
+    timeout(SOON, received).await.expect("closed in time").expect("no panic")
 }
 
 /// The error codes of all GOAWAY frames.
-fn goaway_errors(mut heard: &[u8]) -> Vec<u32> {
+fn goaway_errors(mut received: &[u8]) -> Vec<u32> {
     let mut errors = Vec::new();
-    while let Some((head, rest)) = heard.split_at_checked(9) {
+    while let Some((head, rest)) = received.split_at_checked(9) {
         let length = u32::from_be_bytes([0, head[0], head[1], head[2]]) as usize;
         let Some((payload, rest)) = rest.split_at_checked(length) else { break };
         if head[3] == GO_AWAY {
             errors.push(u32::from_be_bytes(payload[4..8].try_into().expect("four bytes")));
         }
-        heard = rest;
+        received = rest;
     }
     errors
 }
@@ -80,13 +80,13 @@ async fn serves_others(server: &Server) {
 async fn requests_cancelled_at_once_close_the_connection() {
     let server = Server::start().await;
     let mut stream = 1;
-    let heard = flood(server.connect().await, &[], || {
+    let received = flood(server.connect().await, &[], || {
         let asked = frame(HEADERS, END_STREAM | END_HEADERS, stream, &request("GET"));
         let taken_back = frame(RESET, 0, stream, &8u32.to_be_bytes());
         stream += 2;
         [asked, taken_back].concat()
     });
-    assert_eq!(goaway_errors(&heard.await), [ENHANCE_YOUR_CALM]);
+    assert_eq!(goaway_errors(&received.await), [ENHANCE_YOUR_CALM]);
     assert!(stream < 100_000, "{stream}");
     serves_others(&server).await;
 }
@@ -111,14 +111,15 @@ async fn an_endless_head_closes_the_connection() {
 async fn endless_empty_frames_close_the_connection() {
     let server = Server::start().await;
     let first = frame(HEADERS, END_HEADERS, 1, &request("POST"));
-    let heard = flood(server.connect().await, &first, || frame(DATA, 0, 1, &[]).repeat(100)).await;
-    assert_eq!(goaway_errors(&heard), [ENHANCE_YOUR_CALM]);
+    let received =
+        flood(server.connect().await, &first, || frame(DATA, 0, 1, &[]).repeat(100)).await;
+    assert_eq!(goaway_errors(&received), [ENHANCE_YOUR_CALM]);
     serves_others(&server).await;
 }
 
 /// Each of these frames needs an answer. A client that does not read the answers is closed.
 #[tokio::test]
-async fn unread_answers_end_the_connection() {
+async fn unread_responses_close_the_connection() {
     let listening =
         listen::Options { write_time: Span::from_millis(300), ..listen::Options::default() };
     for (kind, payload) in [(SETTINGS, &[][..]), (PING, &[0; 8])] {

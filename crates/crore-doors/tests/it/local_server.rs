@@ -175,8 +175,8 @@ impl LocalServer {
     /// Waits until a LightJQ job has this status.
     pub(crate) async fn until(&self, id: &str, status: &str) -> Value {
         eventually(|| async {
-            let said = self.status(id).await;
-            if said["status"] == status { Ok(said) } else { Err(said) }
+            let response = self.status(id).await;
+            if response["status"] == status { Ok(response) } else { Err(response) }
         })
         .await
     }

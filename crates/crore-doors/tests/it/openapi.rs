@@ -10,9 +10,9 @@ use crate::server::{BodyEncoding, Server};
 /// All operations: method, path, and description.
 fn operations(api: &Value) -> Vec<(&str, &str, &Value)> {
     let mut all = Vec::new();
-    for (path, says) in api["paths"].as_object().expect("paths") {
-        for (method, says) in says.as_object().expect("methods") {
-            all.push((method.as_str(), path.as_str(), says));
+    for (path, methods) in api["paths"].as_object().expect("paths") {
+        for (method, operation) in methods.as_object().expect("methods") {
+            all.push((method.as_str(), path.as_str(), operation));
         }
     }
     all
@@ -36,11 +36,11 @@ async fn the_description_is_complete() {
     let api = server.get(BodyEncoding::Json, "/openapi.json").await.body;
     assert_eq!((&api["openapi"], &api["info"]["title"]), (&"3.1.0".into(), &"crore".into()));
     let mut ids = BTreeSet::new();
-    for (method, path, says) in operations(&api) {
+    for (method, path, operation) in operations(&api) {
         let what = format!("{method} {path}");
-        assert!(ids.insert(says["operationId"].as_str().expect("an id").to_owned()), "{what}");
-        assert!(says["summary"].is_string() && says["tags"][0].is_string(), "{what}");
-        for (status, response) in says["responses"].as_object().expect("responses") {
+        assert!(ids.insert(operation["operationId"].as_str().expect("an id").to_owned()), "{what}");
+        assert!(operation["summary"].is_string() && operation["tags"][0].is_string(), "{what}");
+        for (status, response) in operation["responses"].as_object().expect("responses") {
             let about = response["description"].as_str().unwrap_or_default();
             assert!(!about.is_empty(), "{what} {status}");
             let content = &response["content"];
@@ -49,7 +49,7 @@ async fn the_description_is_complete() {
             assert!(!is_native || content[json] == content[msgpack], "{what} {status}");
         }
         if path.starts_with("/v1/") {
-            let problem = &says["responses"]["400"]["content"]["application/problem+json"];
+            let problem = &operation["responses"]["400"]["content"]["application/problem+json"];
             assert_eq!(problem["schema"]["$ref"], "#/components/schemas/Problem", "{what}");
         }
     }

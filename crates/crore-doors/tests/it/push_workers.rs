@@ -49,33 +49,33 @@ fn with_short_intervals(options: &mut Options) {
 
 #[tokio::test]
 async fn a_job_is_given_to_a_worker_and_its_report_ends_it() {
-    let place = LocalServer::start().await;
+    let server = LocalServer::start().await;
     let peer = Peer::start(PeerReply::status(202)).await;
-    let worker = place.join(&peer.url(), 4).await;
-    let id = place.push(json!({"name": "mail", "argument": {"n": 1}, "keep_result": true})).await;
+    let worker = server.join(&peer.url(), 4).await;
+    let id = server.push(json!({"name": "mail", "argument": {"n": 1}, "keep_result": true})).await;
     peer.until_called(1).await;
     let job = job_of(&peer.call(0));
     assert_eq!((&job["id"], &job["job_id"]), (&json!(id), &json!(id)));
     assert_eq!((&job["name"], &job["argument"]), (&json!("mail"), &json!({"n": 1})));
     assert_eq!(job["timeout"], 30);
-    let running = place.status(&id).await;
+    let running = server.status(&id).await;
     assert_eq!((&running["status"], &running["worker_id"]), (&json!("running"), &json!(worker)));
     let report = json!({"job_id": id, "type": "success", "result": [1, 2]});
-    assert_eq!(place.done(&worker, report).await, 204);
-    let done = place.status(&id).await;
+    assert_eq!(server.done(&worker, report).await, 204);
+    let done = server.status(&id).await;
     assert_eq!((&done["status"], &done["result"]), (&json!("done"), &json!([1, 2])));
 }
 
 #[tokio::test]
 async fn the_call_to_a_worker_carries_the_trace_of_its_push() {
-    let place = LocalServer::start().await;
+    let server = LocalServer::start().await;
     let peer = Peer::start(PeerReply::status(202)).await;
-    place.join(&peer.url(), 4).await;
+    server.join(&peer.url(), 4).await;
     let (trace, span) = ("4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7");
     let parent = format!("00-{trace}-{span}-01");
     let sent = [("traceparent", parent.as_str()), ("tracestate", "a=1")];
     let body = Some((Format::Msgpack, job("mail")));
-    assert_eq!(place.ask(Method::POST, "/job", &sent, body).await.status, 201);
+    assert_eq!(server.ask(Method::POST, "/job", &sent, body).await.status, 201);
     peer.until_called(1).await;
     let call = peer.call(0);
     let header = |name: &str| call.headers.get(name).and_then(|value| value.to_str().ok());
@@ -84,7 +84,7 @@ async fn the_call_to_a_worker_carries_the_trace_of_its_push() {
         (header("traceparent"), header("tracestate"), header("b3")),
         (Some(parent.as_str()), Some("a=1"), Some(b3.as_str()))
     );
-    place.push(job("mail")).await;
+    server.push(job("mail")).await;
     peer.until_called(2).await;
     assert!(
         ["traceparent", "tracestate", "b3"].map(|name| peer.call(1).headers.contains_key(name))
@@ -94,7 +94,7 @@ async fn the_call_to_a_worker_carries_the_trace_of_its_push() {
 
 #[tokio::test]
 async fn a_report_may_be_in_the_response() {
-    let place = LocalServer::start().await;
+    let server = LocalServer::start().await;
     let peer = Peer::start(PeerReply::by(|n, _| match n {
         0 => packed(200, &json!({"type": "success", "result": {"sum": 3}})),
         1 => {
@@ -105,43 +105,43 @@ async fn a_report_may_be_in_the_response() {
         _ => plain(200),
     }))
     .await;
-    place.join(&peer.url(), 1).await;
+    server.join(&peer.url(), 1).await;
     let keep = json!({"name": "sum", "argument": {}, "keep_result": true});
-    let first = place.push(keep.clone()).await;
-    assert_eq!(place.until(&first, "done").await["result"], json!({"sum": 3}));
-    let second = place.push(job("sum")).await;
-    let failed = place.until(&second, "error").await;
+    let first = server.push(keep.clone()).await;
+    assert_eq!(server.until(&first, "done").await["result"], json!({"sum": 3}));
+    let second = server.push(job("sum")).await;
+    let failed = server.until(&second, "error").await;
     assert_eq!((&failed["message"], &failed["error"]), (&json!("no"), &json!(5)));
-    let third = place.push(keep).await;
-    assert_eq!(place.until(&third, "done").await["result"], Value::Null);
+    let third = server.push(keep).await;
+    assert_eq!(server.until(&third, "done").await["result"], Value::Null);
 }
 
 #[tokio::test]
 async fn no_worker_exceeds_its_slots_and_the_smallest_priority_is_first() {
-    let place = LocalServer::start().await;
+    let server = LocalServer::start().await;
     let mut ids = Vec::new();
     for priority in [3, 1, 2] {
-        ids.push(place.push(json!({"name": "a", "argument": {}, "priority": priority})).await);
+        ids.push(server.push(json!({"name": "a", "argument": {}, "priority": priority})).await);
     }
     let peer = Peer::start(PeerReply::status(202)).await;
-    let worker = place.join(&peer.url(), 2).await;
+    let worker = server.join(&peer.url(), 2).await;
     peer.until_called(2).await;
     let given = |n| job_of(&peer.call(n))["id"].clone();
     let mut first: Vec<Value> = vec![given(0), given(1)];
     first.sort_by_key(ToString::to_string);
     assert_eq!(first, [json!(ids[1]), json!(ids[2])]);
     // The third job is given when there is room for it, and not before.
-    place.until(&ids[1], "running").await;
-    assert_eq!(place.status(&ids[0]).await["status"], "queued");
+    server.until(&ids[1], "running").await;
+    assert_eq!(server.status(&ids[0]).await["status"], "queued");
     assert_eq!(peer.calls(), 2);
-    assert_eq!(place.done(&worker, json!({"job_id": ids[1], "type": "success"})).await, 204);
+    assert_eq!(server.done(&worker, json!({"job_id": ids[1], "type": "success"})).await, 204);
     peer.until_called(3).await;
     assert_eq!(given(2), json!(ids[0]));
 }
 
 #[tokio::test]
 async fn a_job_that_a_worker_does_not_know_is_given_to_another() {
-    let place = LocalServer::start().await;
+    let server = LocalServer::start().await;
     let knows = |name: &'static str| {
         PeerReply::by(move |_, call| {
             if job_of(call)["name"] == name {
@@ -152,15 +152,15 @@ async fn a_job_that_a_worker_does_not_know_is_given_to_another() {
         })
     };
     let (mail, call) = (Peer::start(knows("mail")).await, Peer::start(knows("call")).await);
-    place.join(&mail.url(), 1).await;
-    place.join(&call.url(), 1).await;
+    server.join(&mail.url(), 1).await;
+    server.join(&call.url(), 1).await;
     let mut ids = Vec::new();
     for n in 0..10 {
-        ids.push(place.push(job(if n % 2 == 0 { "mail" } else { "call" })).await);
+        ids.push(server.push(job(if n % 2 == 0 { "mail" } else { "call" })).await);
     }
-    let unknown = place.push(json!({"name": "dance", "argument": {}, "priority": -1})).await;
+    let unknown = server.push(json!({"name": "dance", "argument": {}, "priority": -1})).await;
     for id in &ids {
-        assert_eq!(place.until(id, "done").await["retry_count"], 0);
+        assert_eq!(server.until(id, "done").await["retry_count"], 0);
     }
     // Each worker is asked once about a name it does not know, and no job fails for that.
     let asked = |peer: &Peer, name: &str| {
@@ -168,51 +168,51 @@ async fn a_job_that_a_worker_does_not_know_is_given_to_another() {
     };
     eventually(|| async { asked(&mail, "dance") == 1 && asked(&call, "dance") == 1 }).await;
     assert!(asked(&mail, "call") <= 1 && asked(&call, "mail") <= 1);
-    let waits = place.status(&unknown).await;
+    let waits = server.status(&unknown).await;
     assert_eq!((&waits["status"], &waits["retry_count"]), (&json!("queued"), &json!(0)));
     // A worker that registers later and knows the name is given the job at once.
     let dance = Peer::start(knows("dance")).await;
-    place.join(&dance.url(), 1).await;
-    place.until(&unknown, "done").await;
+    server.join(&dance.url(), 1).await;
+    server.until(&unknown, "done").await;
 }
 
 #[tokio::test]
 async fn a_kind_that_a_worker_rejected_is_offered_again_after_a_while() {
-    let place = LocalServer::on(Engine::memory(), |options| {
+    let server = LocalServer::on(Engine::memory(), |options| {
         options.lightjq.workers.unknown_for = Span::from_millis(300);
     })
     .await;
     let peer =
         Peer::start(PeerReply::by(|n, _| if n == 0 { plain(404) } else { plain(200) })).await;
-    place.join(&peer.url(), 1).await;
-    let id = place.push(job("mail")).await;
-    assert_eq!(place.until(&id, "done").await["retry_count"], 0);
+    server.join(&peer.url(), 1).await;
+    let id = server.push(job("mail")).await;
+    assert_eq!(server.until(&id, "done").await["retry_count"], 0);
     assert_eq!(peer.calls(), 2);
 }
 
 #[tokio::test]
 async fn an_unreachable_worker_costs_no_attempt() {
-    let place = LocalServer::on(Engine::memory(), with_short_intervals).await;
+    let server = LocalServer::on(Engine::memory(), with_short_intervals).await;
     let gone = Peer::start(ready()).await;
     let (url, port) = (gone.url(), gone.port());
     drop(gone);
-    place.join(&url, 1).await;
-    let id = place.push(json!({"name": "mail", "argument": {}, "max_retry": 0})).await;
+    server.join(&url, 1).await;
+    let id = server.push(json!({"name": "mail", "argument": {}, "max_retry": 0})).await;
     let notes = || async {
         let notes =
-            place.engine.jobs().notes(crore_core::JobId(id.parse().expect("a number"))).await;
+            server.engine.jobs().notes(crore_core::JobId(id.parse().expect("a number"))).await;
         notes.expect("an answer").lines.len()
     };
     eventually(|| async { notes().await >= 3 }).await;
-    eventually(|| async { place.status(&id).await["status"] == "queued" }).await;
+    eventually(|| async { server.status(&id).await["status"] == "queued" }).await;
     let back = Peer::start_at(([127, 0, 0, 1], port).into(), ready()).await;
-    let done = place.until(&id, "done").await;
+    let done = server.until(&id, "done").await;
     assert_eq!((&done["retry_count"], back.calls()), (&json!(0), 1));
 }
 
 #[tokio::test]
 async fn a_worker_that_does_not_return_is_removed_and_others_continue() {
-    let place = LocalServer::on(Engine::memory(), |options| {
+    let server = LocalServer::on(Engine::memory(), |options| {
         with_short_intervals(options);
         options.lightjq.workers.gone_after = Span::from_millis(100);
     })
@@ -220,26 +220,26 @@ async fn a_worker_that_does_not_return_is_removed_and_others_continue() {
     let gone = Peer::start(ready()).await;
     let (url, peer) = (gone.url(), Peer::start(ready()).await);
     drop(gone);
-    let absent = place.join(&url, 5).await;
-    place.join(&peer.url(), 1).await;
+    let absent = server.join(&url, 5).await;
+    server.join(&peer.url(), 1).await;
     for _ in 0..5 {
-        let id = place.push(json!({"name": "mail", "argument": {}, "max_retry": 0})).await;
-        assert_eq!(place.until(&id, "done").await["retry_count"], 0);
+        let id = server.push(json!({"name": "mail", "argument": {}, "max_retry": 0})).await;
+        assert_eq!(server.until(&id, "done").await["retry_count"], 0);
     }
     let is_gone = || async {
         // An absent worker is noticed only when a job is posted to it.
-        place.push(job("mail")).await;
-        let workers = place.engine.workers().list().await.expect("an answer");
+        server.push(job("mail")).await;
+        let workers = server.engine.workers().list().await.expect("an answer");
         workers.iter().all(|entry| entry.name.as_str() != absent)
     };
     eventually(is_gone).await;
-    let left = place.ask(Method::DELETE, "/worker", &[("worker-id", &absent)], None).await;
+    let left = server.ask(Method::DELETE, "/worker", &[("worker-id", &absent)], None).await;
     assert_eq!(left.status, 404);
 }
 
 #[tokio::test]
 async fn an_invalid_response_of_a_worker_fails_the_job() {
-    for (speaks, message) in [
+    for (encoding, message) in [
         (PeerReply::status(500), "the worker answered 500"),
         (PeerReply::status(400), "the worker answered 400"),
         (PeerReply::body(200, "<html>"), "is not a valid report"),
@@ -247,109 +247,110 @@ async fn an_invalid_response_of_a_worker_fails_the_job() {
         (PeerReply::raw(b"garbage\r\n\r\n".to_vec()), "sent no valid response"),
         (PeerReply::body(200, vec![0; 2 << 20]), "sent a response larger than 1MiB"),
     ] {
-        let place = LocalServer::start().await;
-        let peer = Peer::start(speaks).await;
-        place.join(&peer.url(), 1).await;
-        let id = place.push(json!({"name": "mail", "argument": {}, "max_retry": 0})).await;
-        let failed = place.until(&id, "error").await;
-        let said = failed["message"].as_str().expect("a text");
-        assert!(said.contains(message), "{said}");
+        let server = LocalServer::start().await;
+        let peer = Peer::start(encoding).await;
+        server.join(&peer.url(), 1).await;
+        let id = server.push(json!({"name": "mail", "argument": {}, "max_retry": 0})).await;
+        let failed = server.until(&id, "error").await;
+        let text = failed["message"].as_str().expect("a text");
+        assert!(text.contains(message), "{text}");
     }
 }
 
 #[tokio::test]
 async fn a_failure_is_retried_and_may_succeed() {
-    let place = LocalServer::start().await;
+    let server = LocalServer::start().await;
     let peer =
         Peer::start(PeerReply::by(|n, _| if n == 0 { plain(500) } else { plain(200) })).await;
-    place.join(&peer.url(), 1).await;
-    let id = place.push(job("mail")).await;
-    let retrying = place.until(&id, "retrying").await;
+    server.join(&peer.url(), 1).await;
+    let id = server.push(job("mail")).await;
+    let retrying = server.until(&id, "retrying").await;
     assert_eq!(retrying["retry_count"], 1);
-    assert_eq!(place.until(&id, "done").await["retry_count"], 1);
+    assert_eq!(server.until(&id, "done").await["retry_count"], 1);
     assert_eq!(job_of(&peer.call(1))["retry_count"], 1);
 }
 
 #[tokio::test]
-async fn a_busy_worker_is_left_alone_and_the_job_goes_elsewhere() {
-    let place = LocalServer::start().await;
+async fn a_job_declined_by_a_busy_worker_is_given_to_another() {
+    let server = LocalServer::start().await;
     let busy = Peer::start(PeerReply::status(503)).await;
-    place.join(&busy.url(), 10).await;
-    let id = place.push(json!({"name": "mail", "argument": {}, "max_retry": 0})).await;
+    server.join(&busy.url(), 10).await;
+    let id = server.push(json!({"name": "mail", "argument": {}, "max_retry": 0})).await;
     busy.until_called(1).await;
     let peer = Peer::start(ready()).await;
-    place.join(&peer.url(), 1).await;
-    assert_eq!(place.until(&id, "done").await["retry_count"], 0);
+    server.join(&peer.url(), 1).await;
+    assert_eq!(server.until(&id, "done").await["retry_count"], 0);
 }
 
 #[tokio::test]
 async fn a_job_of_a_worker_that_hangs_or_never_reports_times_out() {
-    for speaks in [PeerReply::nothing(), PeerReply::status(202)] {
-        let place = LocalServer::start().await;
-        let peer = Peer::start(speaks).await;
-        let worker = place.join(&peer.url(), 1).await;
+    for encoding in [PeerReply::nothing(), PeerReply::status(202)] {
+        let server = LocalServer::start().await;
+        let peer = Peer::start(encoding).await;
+        let worker = server.join(&peer.url(), 1).await;
         let slow = json!({"name": "slow", "argument": {}, "timeout": 1, "max_retry": 0});
-        let id = place.push(slow).await;
-        let failed = place.until(&id, "error").await;
+        let id = server.push(slow).await;
+        let failed = server.until(&id, "error").await;
         assert_eq!(failed["message"], "timed out");
         // The worker reports too late.
         let late = json!({"job_id": id, "type": "success", "result": 1});
-        assert_eq!(place.done(&worker, late).await, 404);
-        assert_eq!(place.status(&id).await["status"], "error");
+        assert_eq!(server.done(&worker, late).await, 404);
+        assert_eq!(server.status(&id).await["status"], "error");
     }
 }
 
 #[tokio::test]
 async fn the_slot_of_a_job_that_timed_out_is_free_again() {
-    let place = LocalServer::start().await;
+    let server = LocalServer::start().await;
     let peer =
         Peer::start(PeerReply::by(|n, _| if n == 0 { plain(202) } else { plain(200) })).await;
-    place.join(&peer.url(), 1).await;
-    let lost = place.push(json!({"name": "a", "argument": {}, "timeout": 1, "max_retry": 0})).await;
-    let next = place.push(job("b")).await;
+    server.join(&peer.url(), 1).await;
+    let lost =
+        server.push(json!({"name": "a", "argument": {}, "timeout": 1, "max_retry": 0})).await;
+    let next = server.push(job("b")).await;
     peer.until_called(1).await;
-    assert_eq!(place.status(&next).await["status"], "queued");
-    place.until(&next, "done").await;
-    assert_eq!(place.status(&lost).await["status"], "error");
+    assert_eq!(server.status(&next).await["status"], "queued");
+    server.until(&next, "done").await;
+    assert_eq!(server.status(&lost).await["status"], "error");
 }
 
 #[tokio::test]
 async fn a_killed_worker_loses_no_job() {
-    let place = LocalServer::on(Engine::memory(), with_short_intervals).await;
+    let server = LocalServer::on(Engine::memory(), with_short_intervals).await;
     let mortal = Peer::start(PeerReply::status(202)).await;
-    place.join(&mortal.url(), 3).await;
+    server.join(&mortal.url(), 3).await;
     let mut ids = Vec::new();
     for _ in 0..3 {
-        ids.push(place.push(json!({"name": "mail", "argument": {}, "timeout": 1})).await);
+        ids.push(server.push(json!({"name": "mail", "argument": {}, "timeout": 1})).await);
     }
     mortal.until_called(3).await;
     drop(mortal);
     let peer = Peer::start(ready()).await;
-    place.join(&peer.url(), 3).await;
+    server.join(&peer.url(), 3).await;
     for id in &ids {
-        assert_eq!(place.until(id, "done").await["retry_count"], 1, "the timeout was a failure");
+        assert_eq!(server.until(id, "done").await["retry_count"], 1, "the timeout was a failure");
     }
 }
 
 #[tokio::test]
 async fn a_report_counts_once_and_only_from_the_holder_of_the_job() {
-    let place = LocalServer::start().await;
+    let server = LocalServer::start().await;
     let peer = Peer::start(PeerReply::status(202)).await;
-    let worker = place.join(&peer.url(), 1).await;
-    let id = place.push(json!({"name": "mail", "argument": {}, "keep_result": true})).await;
+    let worker = server.join(&peer.url(), 1).await;
+    let id = server.push(json!({"name": "mail", "argument": {}, "keep_result": true})).await;
     peer.until_called(1).await;
     let delivery = job_of(&peer.call(0))["delivery"].as_str().expect("a text").to_owned();
     assert_eq!(peer.call(0).headers["crore-delivery"], delivery.as_str());
     let report = |result: u64| json!({"job_id": id, "type": "success", "result": result});
-    assert_eq!(place.done("lightjq-somebody-else", report(1)).await, 404);
+    assert_eq!(server.done("lightjq-somebody-else", report(1)).await, 404);
     let mut other = report(2);
     other["delivery"] = json!(format!("{delivery}0"));
-    assert_eq!(place.done(&worker, other).await, 404, "another delivery");
+    assert_eq!(server.done(&worker, other).await, 404, "another delivery");
     let mut mine = report(3);
     mine["delivery"] = json!(delivery);
-    assert_eq!(place.done(&worker, mine).await, 204);
-    assert_eq!(place.done(&worker, report(4)).await, 204, "it did not receive the response");
-    assert_eq!(place.status(&id).await["result"], 3, "the first report counts");
+    assert_eq!(server.done(&worker, mine).await, 204);
+    assert_eq!(server.done(&worker, report(4)).await, 204, "it did not receive the response");
+    assert_eq!(server.status(&id).await["result"], 3, "the first report counts");
     for (report, status) in [
         (json!({"type": "success"}), 400),
         (json!({"job_id": id}), 400),
@@ -357,50 +358,50 @@ async fn a_report_counts_once_and_only_from_the_holder_of_the_job() {
         (json!({"job_id": "x", "type": "success"}), 404),
         (json!({"job_id": "999", "type": "success"}), 404),
     ] {
-        assert_eq!(place.done(&worker, report.clone()).await, status, "{report}");
+        assert_eq!(server.done(&worker, report.clone()).await, status, "{report}");
     }
     let nameless = Some((Format::Json, report(5)));
-    let refused = place.ask(Method::POST, "/done", &[], nameless).await;
+    let refused = server.ask(Method::POST, "/done", &[], nameless).await;
     assert_eq!((refused.status, &refused.body()["field"]), (400, &json!("worker_id")));
 }
 
 #[tokio::test]
 async fn a_report_that_arrives_before_the_response_counts() {
-    let place = Arc::new(LocalServer::start().await);
+    let server = Arc::new(LocalServer::start().await);
     let worker = Arc::new(Mutex::new(String::new()));
-    let (reporter, id) = (Arc::clone(&place), Arc::clone(&worker));
+    let (reporter, id) = (Arc::clone(&server), Arc::clone(&worker));
     let hangs = Peer::start(PeerReply::by(move |_, call| {
-        let (place, id) = (Arc::clone(&reporter), id.lock().expect("no panic").clone());
+        let (server, id) = (Arc::clone(&reporter), id.lock().expect("no panic").clone());
         let report = json!({"job_id": job_of(call)["id"], "type": "success", "result": "early"});
-        tokio::spawn(async move { place.done(&id, report).await });
+        tokio::spawn(async move { server.done(&id, report).await });
         plain(202)
     }))
     .await;
-    *worker.lock().expect("no panic") = place.join(&hangs.url(), 1).await;
+    *worker.lock().expect("no panic") = server.join(&hangs.url(), 1).await;
     let job = json!({"name": "mail", "argument": {}, "keep_result": true});
     for _ in 0..10 {
-        let id = place.push(job.clone()).await;
-        assert_eq!(place.until(&id, "done").await["result"], "early");
+        let id = server.push(job.clone()).await;
+        assert_eq!(server.until(&id, "done").await["result"], "early");
     }
 }
 
 #[tokio::test]
 async fn redirects_are_not_followed_and_cost_no_attempt() {
-    let place = LocalServer::on(Engine::memory(), with_short_intervals).await;
+    let server = LocalServer::on(Engine::memory(), with_short_intervals).await;
     let trap = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
     trap.set_nonblocking(true).expect("a socket");
     let inner = format!("http://{}/worker-job", trap.local_addr().expect("bound"));
     for location in ["http://169.254.169.254/latest/meta-data", &inner] {
         let liar = Peer::start(PeerReply::redirect(307, location)).await;
-        let worker = place.join(&liar.url(), 1).await;
-        let id = place.push(json!({"name": "mail", "argument": {}, "max_retry": 0})).await;
+        let worker = server.join(&liar.url(), 1).await;
+        let id = server.push(json!({"name": "mail", "argument": {}, "max_retry": 0})).await;
         liar.until_called(2).await;
-        let left = place.ask(Method::DELETE, "/worker", &[("worker-id", &worker)], None).await;
+        let left = server.ask(Method::DELETE, "/worker", &[("worker-id", &worker)], None).await;
         assert_eq!(left.status, 204);
         let peer = Peer::start(ready()).await;
-        let honest = place.join(&peer.url(), 1).await;
-        assert_eq!(place.until(&id, "done").await["retry_count"], 0);
-        place.ask(Method::DELETE, "/worker", &[("worker-id", &honest)], None).await;
+        let honest = server.join(&peer.url(), 1).await;
+        assert_eq!(server.until(&id, "done").await["retry_count"], 0);
+        server.ask(Method::DELETE, "/worker", &[("worker-id", &honest)], None).await;
     }
     assert!(trap.accept().is_err(), "no client connected");
 }
@@ -410,14 +411,14 @@ async fn jobs_are_signed_with_the_configured_secret() {
     let key = [7; 32];
     let secret =
         format!("whsec_{}", base64::Engine::encode(&base64::prelude::BASE64_STANDARD, key));
-    let place = LocalServer::on(Engine::memory(), |options| {
+    let server = LocalServer::on(Engine::memory(), |options| {
         options.lightjq.workers.secret = Some(secret.try_into().expect("good"));
     })
     .await;
     let peer = Peer::start(ready()).await;
-    place.join(&peer.url(), 1).await;
-    let id = place.push(job("mail")).await;
-    place.until(&id, "done").await;
+    server.join(&peer.url(), 1).await;
+    let id = server.push(job("mail")).await;
+    server.until(&id, "done").await;
     let call = peer.call(0);
     let text = |name: &str| call.headers[name].to_str().expect("text").to_owned();
     let timestamp: i64 = text("webhook-timestamp").parse().expect("seconds");
@@ -434,20 +435,25 @@ async fn jobs_are_signed_with_the_configured_secret() {
 
 #[tokio::test]
 async fn limits_hold_for_push_workers() {
-    let place = LocalServer::start().await;
+    let server = LocalServer::start().await;
     let limit =
         crore_core::limit::Limit::parse(r#"where kind = "mail" concurrency 2"#).expect("good");
-    place.engine.limits().set(Name::new("limit", "mail").expect("good"), limit).await.expect("set");
+    server
+        .engine
+        .limits()
+        .set(Name::new("limit", "mail").expect("good"), limit)
+        .await
+        .expect("set");
     let peer = Peer::start(PeerReply::status(202)).await;
-    let worker = place.join(&peer.url(), 10).await;
+    let worker = server.join(&peer.url(), 10).await;
     for _ in 0..5 {
-        place.push(job("mail")).await;
+        server.push(job("mail")).await;
     }
-    let free = place.push(job("call")).await;
-    place.until(&free, "running").await;
+    let free = server.push(job("call")).await;
+    server.until(&free, "running").await;
     peer.until_called(3).await;
     assert_eq!(peer.calls(), 3, "two of the five, and the one without a limit");
     let first = job_of(&peer.call(0))["id"].clone();
-    assert_eq!(place.done(&worker, json!({"job_id": first, "type": "success"})).await, 204);
+    assert_eq!(server.done(&worker, json!({"job_id": first, "type": "success"})).await, 204);
     peer.until_called(4).await;
 }

@@ -56,14 +56,14 @@ pub(crate) async fn send(to: SocketAddr, n: u8, bytes: &str) -> RawReply {
             continue;
         };
         let status = head.split(' ').nth(1).and_then(|status| status.parse().ok());
-        let heard = RawReply {
+        let response = RawReply {
             status: status.expect("a status"),
             head: head.to_owned(),
             body: body.to_owned(),
         };
-        let length = heard.header("content-length").and_then(|length| length.parse().ok());
+        let length = response.header("content-length").and_then(|length| length.parse().ok());
         if n == 0 || length.is_none_or(|length: usize| body.len() >= length) {
-            return heard;
+            return response;
         }
     }
 }

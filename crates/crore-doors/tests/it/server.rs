@@ -113,34 +113,34 @@ impl Server {
     /// A call with a body, in one of the encodings.
     pub(crate) async fn call(
         &self,
-        speaks: BodyEncoding,
+        encoding: BodyEncoding,
         method: Method,
         path: &str,
         body: Option<&Value>,
     ) -> ServerResponse {
-        let bytes = body.map(|body| speaks.encode(body));
-        let kind = bytes.as_ref().map(|_| speaks.media_type());
+        let bytes = body.map(|body| encoding.encode(body));
+        let kind = bytes.as_ref().map(|_| encoding.media_type());
         let headers: Vec<_> = kind.map(|kind| (CONTENT_TYPE.as_str(), kind)).into_iter().collect();
-        self.send(speaks, (method, path), &headers, bytes.unwrap_or_default()).await
+        self.send(encoding, (method, path), &headers, bytes.unwrap_or_default()).await
     }
 
-    pub(crate) async fn get(&self, speaks: BodyEncoding, path: &str) -> ServerResponse {
-        self.call(speaks, Method::GET, path, None).await
+    pub(crate) async fn get(&self, encoding: BodyEncoding, path: &str) -> ServerResponse {
+        self.call(encoding, Method::GET, path, None).await
     }
 
     pub(crate) async fn post(
         &self,
-        speaks: BodyEncoding,
+        encoding: BodyEncoding,
         path: &str,
         body: &Value,
     ) -> ServerResponse {
-        self.call(speaks, Method::POST, path, Some(body)).await
+        self.call(encoding, Method::POST, path, Some(body)).await
     }
 
     /// A call with arbitrary bytes and headers, answered in one of the encodings.
     pub(crate) async fn send(
         &self,
-        speaks: BodyEncoding,
+        encoding: BodyEncoding,
         (method, path): (Method, &str),
         headers: &[(&str, &str)],
         body: Vec<u8>,
@@ -150,7 +150,7 @@ impl Server {
             .uri(format!("http://{}{path}", self.address))
             .body(Full::new(Bytes::from(body)))
             .expect("a request");
-        request.headers_mut().insert(ACCEPT, speaks.media_type().parse().expect("a type"));
+        request.headers_mut().insert(ACCEPT, encoding.media_type().parse().expect("a type"));
         for (name, value) in headers {
             let name: http::HeaderName = name.parse().expect("a name");
             request.headers_mut().insert(name, value.parse().expect("a value"));
@@ -158,7 +158,11 @@ impl Server {
         let response = self.client.request(request).await.expect("an answer");
         let (parts, body) = response.into_parts();
         let bytes = body.collect().await.expect("a complete response").to_bytes();
-        ServerResponse { status: parts.status, headers: parts.headers, body: speaks.decode(&bytes) }
+        ServerResponse {
+            status: parts.status,
+            headers: parts.headers,
+            body: encoding.decode(&bytes),
+        }
     }
 
     /// An HTML page.

@@ -220,7 +220,7 @@ async fn pipelining_and_expect_continue_work() {
 }
 
 #[tokio::test]
-async fn the_same_port_speaks_http2() {
+async fn the_same_port_serves_http2() {
     let server = Server::start().await;
     let client: Client<_, Full<Bytes>> =
         Client::builder(TokioExecutor::new()).http2_only(true).build_http();

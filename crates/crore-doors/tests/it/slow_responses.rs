@@ -16,11 +16,11 @@ async fn slow_delay() {
     sleep_until(Instant::now() + Duration::from_millis(300)).await;
 }
 
-fn fetch(line: &str, queue: &str) -> String {
+fn fetch(first_line: &str, queue: &str) -> String {
     let body = format!(r#"{{"queues":["{queue}"],"wait":"60s"}}"#);
     let n = body.len();
     let head = "host: localhost\r\ncontent-type: application/json\r\ncontent-length: ";
-    format!("{line}\r\n{head}{n}\r\n\r\n{body}")
+    format!("{first_line}\r\n{head}{n}\r\n\r\n{body}")
 }
 
 const POST: &str = "POST /v1/fetch HTTP/1.1";
@@ -29,12 +29,12 @@ const LIVEZ_REQUEST: &str = "GET /livez HTTP/1.1\r\nhost: localhost\r\n\r\n";
 /// A connection, and received bytes that are not parsed yet.
 struct LongPollConnection {
     stream: TcpStream,
-    heard: String,
+    received: String,
 }
 
 impl LongPollConnection {
     async fn open(server: &Server) -> Self {
-        Self { stream: server.connect().await, heard: String::new() }
+        Self { stream: server.connect().await, received: String::new() }
     }
 
     async fn say(&mut self, text: &str) {
@@ -52,22 +52,22 @@ impl LongPollConnection {
     /// Head and body of the next response.
     async fn answer(&mut self) -> (String, String) {
         loop {
-            if let Some((head, rest)) = self.heard.split_once("\r\n\r\n") {
+            if let Some((head, rest)) = self.received.split_once("\r\n\r\n") {
                 let length = head.lines().find_map(|line| line.strip_prefix("content-length: "));
                 let length = length.map_or(0, |length| length.parse().expect("a length"));
                 if rest.len() >= length {
                     let (body, rest) = rest.split_at(length);
                     let answer = (head.to_owned(), body.to_owned());
-                    self.heard = rest.to_owned();
+                    self.received = rest.to_owned();
                     return answer;
                 }
             }
             let mut bytes = vec![0; 4096];
             let reading = timeout(Duration::from_secs(5), self.stream.read(&mut bytes));
             let n = reading.await.expect("in time").expect("read");
-            assert!(n > 0, "closed after {}", self.heard);
+            assert!(n > 0, "closed after {}", self.received);
             bytes.truncate(n);
-            self.heard.push_str(std::str::from_utf8(&bytes).expect("a text"));
+            self.received.push_str(std::str::from_utf8(&bytes).expect("a text"));
         }
     }
 
@@ -81,7 +81,9 @@ impl LongPollConnection {
     async fn is_closed(&mut self) -> bool {
         let mut bytes = Vec::new();
         let reading = timeout(Duration::from_secs(5), self.stream.read_to_end(&mut bytes));
-        reading.await.expect("closed in time").is_ok() && bytes.is_empty() && self.heard.is_empty()
+        reading.await.expect("closed in time").is_ok()
+            && bytes.is_empty()
+            && self.received.is_empty()
     }
 }
 
@@ -93,57 +95,57 @@ async fn push(server: &Server, kind: &str) {
 #[tokio::test]
 async fn a_connection_stays_open_after_slow_responses() {
     let server = Server::start().await;
-    let mut line = LongPollConnection::open(&server).await;
+    let mut connection = LongPollConnection::open(&server).await;
     for kept in ["", "\r\nconnection: Keep-Alive"] {
-        line.poll(&server, &fetch(&format!("{POST}{kept}"), "one")).await;
+        connection.poll(&server, &fetch(&format!("{POST}{kept}"), "one")).await;
         push(&server, "one").await;
-        assert!(!line.job("one").await.contains("connection: close"));
-        line.say(LIVEZ_REQUEST).await;
-        assert!(line.answer().await.0.starts_with("HTTP/1.1 200"));
+        assert!(!connection.job("one").await.contains("connection: close"));
+        connection.say(LIVEZ_REQUEST).await;
+        assert!(connection.answer().await.0.starts_with("HTTP/1.1 200"));
     }
 }
 
 #[tokio::test]
 async fn pipelined_requests_are_answered_after_a_slow_one() {
     let server = Server::start().await;
-    let mut line = LongPollConnection::open(&server).await;
+    let mut connection = LongPollConnection::open(&server).await;
     // One request is pipelined with the fetch, others follow while it waits.
-    line.poll(&server, &format!("{}{LIVEZ_REQUEST}", fetch(POST, "one"))).await;
-    line.say(LIVEZ_REQUEST).await;
+    connection.poll(&server, &format!("{}{LIVEZ_REQUEST}", fetch(POST, "one"))).await;
+    connection.say(LIVEZ_REQUEST).await;
     slow_delay().await;
-    line.say(&fetch(POST, "two")).await;
+    connection.say(&fetch(POST, "two")).await;
     slow_delay().await;
     push(&server, "one").await;
-    line.job("one").await;
+    connection.job("one").await;
     for _ in 0..2 {
-        assert!(line.answer().await.0.starts_with("HTTP/1.1 200"));
+        assert!(connection.answer().await.0.starts_with("HTTP/1.1 200"));
     }
     push(&server, "two").await;
-    line.job("two").await;
+    connection.job("two").await;
 }
 
 #[tokio::test]
 async fn a_request_may_arrive_in_pieces() {
     let server = Server::start().await;
-    let mut line = LongPollConnection::open(&server).await;
+    let mut connection = LongPollConnection::open(&server).await;
     let request = fetch(POST, "one");
     let (start, end) = request.split_at(request.len() - 5);
     for _ in 0..2 {
-        line.say(start).await;
+        connection.say(start).await;
         slow_delay().await;
         assert_eq!(server.engine.deliveries().waiting(), 0);
-        line.poll(&server, end).await;
+        connection.poll(&server, end).await;
         push(&server, "one").await;
-        line.job("one").await;
+        connection.job("one").await;
     }
 }
 
 #[tokio::test]
 async fn a_client_that_disconnects_during_a_slow_fetch_takes_no_job() {
     let server = Server::start().await;
-    let mut line = LongPollConnection::open(&server).await;
-    line.poll(&server, &fetch(POST, "left")).await;
-    drop(line);
+    let mut connection = LongPollConnection::open(&server).await;
+    connection.poll(&server, &fetch(POST, "left")).await;
+    drop(connection);
     eventually(async || server.engine.deliveries().waiting() == 0).await;
     push(&server, "left").await;
     let fetched = server.post(BodyEncoding::Json, "/v1/fetch", &json!({"queues": ["left"]})).await;
@@ -161,11 +163,11 @@ async fn no_request_is_served_after_the_last_of_its_connection() {
         fetch(&format!("{POST}\r\nconnection: close"), "one"),
         chunked.to_owned(),
     ] {
-        let mut line = LongPollConnection::open(&server).await;
-        line.poll(&server, &format!("{request}{LIVEZ_REQUEST}")).await;
+        let mut connection = LongPollConnection::open(&server).await;
+        connection.poll(&server, &format!("{request}{LIVEZ_REQUEST}")).await;
         push(&server, "one").await;
-        line.job("one").await;
-        assert!(line.is_closed().await, "{request}");
+        connection.job("one").await;
+        assert!(connection.is_closed().await, "{request}");
     }
 }
 
@@ -174,34 +176,34 @@ async fn a_connection_over_its_maximum_age_closes_after_its_pending_response() {
     let max_age = Span::from_secs(1);
     let listening = listen::Options { max_age, ..listen::Options::default() };
     let server = Server::start_with(Options::default(), listening).await;
-    let mut line = LongPollConnection::open(&server).await;
-    line.say(&fetch(POST, "one")).await;
+    let mut connection = LongPollConnection::open(&server).await;
+    connection.say(&fetch(POST, "one")).await;
     eventually(async || server.engine.deliveries().waiting() == 1).await;
     sleep_until(Instant::now() + Duration::from_millis(1100)).await;
     push(&server, "one").await;
-    assert!(line.job("one").await.contains("connection: close"));
-    assert!(line.is_closed().await);
+    assert!(connection.job("one").await.contains("connection: close"));
+    assert!(connection.is_closed().await);
 }
 
 #[tokio::test]
 async fn a_stop_waits_a_limited_time_for_a_slow_response() {
     let mut server = Server::start().await;
-    let mut line = LongPollConnection::open(&server).await;
-    line.poll(&server, &fetch(POST, "q")).await;
+    let mut connection = LongPollConnection::open(&server).await;
+    connection.poll(&server, &fetch(POST, "q")).await;
     let stopping = server.stop();
     slow_delay().await;
     server.engine.push("q", "x").await.expect("it is stored");
-    let (head, body) = line.answer().await;
+    let (head, body) = connection.answer().await;
     assert!(head.contains("connection: close") && body.contains("\"jobs\":[{"), "{head} {body}");
-    assert!(line.is_closed().await);
+    assert!(connection.is_closed().await);
     stopping.await.expect("no panic").expect("a success");
 
     let drain_time = Span::from_millis(100);
     let listening = listen::Options { drain_time, ..listen::Options::default() };
     let mut server = Server::start_with(Options::default(), listening).await;
-    let mut line = LongPollConnection::open(&server).await;
-    line.poll(&server, &fetch(POST, "q")).await;
+    let mut connection = LongPollConnection::open(&server).await;
+    connection.poll(&server, &fetch(POST, "q")).await;
     server.stop().await.expect("no panic").expect("a success");
-    assert!(line.is_closed().await);
+    assert!(connection.is_closed().await);
     eventually(async || server.engine.deliveries().waiting() == 0).await;
 }

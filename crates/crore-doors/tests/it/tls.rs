@@ -129,9 +129,9 @@ async fn calls_from_python(
         asked.extend(more.as_object().expect("an object").clone());
         ask
     };
-    let asks: Value = more.iter().map(ask).collect();
+    let requests: Value = more.iter().map(ask).collect();
     let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/it/tls.py");
-    let output = Command::new("python3").args([script, &asks.to_string()]).output().await;
+    let output = Command::new("python3").args([script, &requests.to_string()]).output().await;
     let output = output.expect("python3 is on this machine");
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let seen: Vec<Value> = serde_json::from_slice(&output.stdout).expect("JSON");
@@ -221,8 +221,8 @@ async fn clients_detect_invalid_server_certificates() {
         other["error"].as_str().is_some_and(|error| error.contains("VERIFY_FAILED")),
         "{other}"
     );
-    let stranger = CertificateAuthority::new();
-    let unknown = call_from_python(&server, &stranger, json!({})).await;
+    let other = CertificateAuthority::new();
+    let unknown = call_from_python(&server, &other, json!({})).await;
     assert!(
         unknown["error"].as_str().is_some_and(|error| error.contains("VERIFY_FAILED")),
         "{unknown}"
@@ -231,7 +231,7 @@ async fn clients_detect_invalid_server_certificates() {
 
 #[tokio::test]
 async fn a_client_is_authenticated_only_by_a_valid_certificate() {
-    let (authority, stranger) = (CertificateAuthority::new(), CertificateAuthority::new());
+    let (authority, other) = (CertificateAuthority::new(), CertificateAuthority::new());
     let names = &["worker.example"];
     let good = authority.sign("good", names, CertificateUse::Client, |_| {});
     let old = authority.sign("old", names, CertificateUse::Client, |params| {
@@ -244,7 +244,7 @@ async fn a_client_is_authenticated_only_by_a_valid_certificate() {
     });
     let unnamed = authority.sign("unnamed", &[], CertificateUse::Client, |_| {});
     let for_servers = authority.sign("for-servers", names, CertificateUse::Server, |_| {});
-    let foreign = stranger.sign("foreign", names, CertificateUse::Client, |_| {});
+    let foreign = other.sign("foreign", names, CertificateUse::Client, |_| {});
     let serial = SerialNumber::from(4711u64);
     let revoked = authority.sign("revoked", names, CertificateUse::Client, |params| {
         params.serial_number = Some(serial.clone());

@@ -17,13 +17,13 @@ use crate::server::{BodyEncoding, Server, eventually};
 #[tokio::test]
 async fn a_long_poll_is_woken_by_a_push() {
     let server = Server::start().await;
-    for speaks in BodyEncoding::BOTH {
+    for encoding in BodyEncoding::BOTH {
         let ask = json!({"queues": ["woken"], "worker": "w", "wait": "30s"});
         let push = async {
             until_waiting(&server, 1).await;
-            server.post(speaks, "/v1/jobs", &json!({"kind": "woken", "payload": 7})).await
+            server.post(encoding, "/v1/jobs", &json!({"kind": "woken", "payload": 7})).await
         };
-        let (fetched, pushed) = tokio::join!(server.post(speaks, "/v1/fetch", &ask), push);
+        let (fetched, pushed) = tokio::join!(server.post(encoding, "/v1/fetch", &ask), push);
         assert_eq!(fetched.body["jobs"][0]["id"], pushed.body["id"]);
         assert_eq!(fetched.body["jobs"][0]["payload"], 7);
     }
@@ -70,26 +70,26 @@ fn request(method: &str, path: &str, body: &str) -> String {
 #[tokio::test]
 async fn waiting_calls_get_the_result_and_only_one_gets_a_single_read_result() {
     let server = Server::start().await;
-    for speaks in BodyEncoding::BOTH {
+    for encoding in BodyEncoding::BOTH {
         let job = json!({"kind": "sum", "keep_result": "1h", "read_once": true});
-        let id = server.post(speaks, "/v1/jobs", &job).await.body["id"]
+        let id = server.post(encoding, "/v1/jobs", &job).await.body["id"]
             .as_str()
             .expect("an id")
             .to_owned();
         let at = format!("/v1/jobs/{id}/result?wait=30s");
         let work = async {
-            let fetched = server.post(speaks, "/v1/fetch", &json!({"queues": ["sum"]})).await;
+            let fetched = server.post(encoding, "/v1/fetch", &json!({"queues": ["sum"]})).await;
             let delivery = &fetched.body["jobs"][0]["delivery"];
             let report =
                 json!({"id": id, "delivery": delivery, "outcome": "done", "result": {"n": 6}});
-            server.post(speaks, "/v1/finish", &json!({"jobs": [report]})).await
+            server.post(encoding, "/v1/finish", &json!({"jobs": [report]})).await
         };
-        let (ended, _) = tokio::join!(server.get(speaks, &at), work);
+        let (ended, _) = tokio::join!(server.get(encoding, &at), work);
         let expected = json!({"id": id, "ended": true, "state": "done", "result": {"n": 6}});
         let mut body = ended.body;
         body.as_object_mut().expect("an object").remove("encoding");
         assert_eq!(body, expected);
-        let again = server.get(speaks, &at).await.body;
+        let again = server.get(encoding, &at).await.body;
         assert_eq!((again.get("result"), &again["state"]), (None, &json!("done")));
     }
     assert_eq!(server.get(BodyEncoding::Json, "/v1/jobs/4711/result").await.problem().0, 404);
@@ -115,11 +115,11 @@ async fn a_result_during_shutdown_is_delivered_or_stays_stored() {
             server.doors.close();
         };
         let waiting = format!("{at}?wait=30s");
-        let (heard, ()) = tokio::join!(server.get(BodyEncoding::Json, &waiting), work);
+        let (response, ()) = tokio::join!(server.get(BodyEncoding::Json, &waiting), work);
         let left = server.get(BodyEncoding::Json, &at).await.body;
         let results: Vec<_> =
-            [&heard.body, &left].iter().filter_map(|said| said.get("result")).collect();
-        assert_eq!(results, [6], "round {round}: {} and then {left}", heard.body);
+            [&response.body, &left].iter().filter_map(|body| body.get("result")).collect();
+        assert_eq!(results, [6], "round {round}: {} and then {left}", response.body);
     }
 }
 
@@ -186,15 +186,15 @@ async fn listeners_get_events_at_once_and_slow_ones_the_number_missed() {
     for _ in 0..60 {
         server.post(BodyEncoding::Msgpack, "/v1/jobs", &batch).await;
     }
-    let mut heard = 0;
+    let mut received = 0;
     let missed = loop {
         let (name, event) = slow.next().await.expect("an event");
         match name.as_str() {
             "missed" => break event["n"].as_u64().expect("a number"),
-            _ => heard += 1,
+            _ => received += 1,
         }
     };
-    assert!(missed > 0 && heard < 60_000, "{missed} {heard}");
+    assert!(missed > 0 && received < 60_000, "{missed} {received}");
 }
 
 #[tokio::test]

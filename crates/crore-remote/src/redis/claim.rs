@@ -26,7 +26,7 @@ const MAX_CLAIM: usize = 10_000;
 /// A ready job that a shard reported: its position in the order, and its lane.
 struct ClaimCandidate {
     slot: SlotIndex,
-    place: String,
+    position: String,
     lane: String,
     limited: bool,
 }
@@ -55,7 +55,7 @@ impl RedisClaim {
     /// others take its candidates, a claim gets the following ones up to there.
     fn bound(&self, slot: SlotIndex) -> Option<String> {
         let others = self.left_out.iter().filter(|(other, _)| **other != slot);
-        others.map(|(_, place)| place).min().cloned()
+        others.map(|(_, position)| position).min().cloned()
     }
 }
 
@@ -112,10 +112,10 @@ impl Redis {
                 candidates.extend(some);
             }
         }
-        candidates.sort_by(|a, b| a.place.cmp(&b.place));
+        candidates.sort_by(|a, b| a.position.cmp(&b.position));
         round.left_out.clear();
         for candidate in candidates.drain(round.left.min(candidates.len())..) {
-            round.left_out.entry(candidate.slot).or_insert(candidate.place);
+            round.left_out.entry(candidate.slot).or_insert(candidate.position);
         }
         Ok(candidates)
     }
@@ -250,9 +250,9 @@ impl Redis {
     }
 
     async fn ask_shard(&self, slot: SlotIndex, args: Arg) -> Result<(i64, ShardAnswer), Error> {
-        let [now, sort, rows] = self.in_slot(&self.scripts.claim, slot, args).await?.parts()?;
+        let [now, kind, rows] = self.in_slot(&self.scripts.claim, slot, args).await?.parts()?;
         let rows = rows.list()?;
-        let answer = match sort.text()?.as_str() {
+        let answer = match kind.text()?.as_str() {
             "candidates" => ShardAnswer::Candidates(
                 rows.into_iter().map(|row| read_candidate(slot, row)).collect::<Result<_, _>>()?,
             ),
@@ -265,21 +265,21 @@ impl Redis {
     }
 
     fn read_taken(&self, row: ScriptReply) -> Result<(String, Job), Error> {
-        let [place, id, fields] = row.parts()?;
+        let [position, id, fields] = row.parts()?;
         let id = JobId(id.id()?);
         let job = record::read(&self.layout, id, fields)?;
         Ok((
-            place.text()?,
+            position.text()?,
             job.ok_or_else(|| corrupt(format!("job {id} is in a lane but has no record")))?,
         ))
     }
 }
 
 fn read_candidate(slot: SlotIndex, row: ScriptReply) -> Result<ClaimCandidate, Error> {
-    let [place, lane, limited] = row.parts()?;
+    let [position, lane, limited] = row.parts()?;
     Ok(ClaimCandidate {
         slot,
-        place: place.text()?,
+        position: position.text()?,
         lane: lane.text()?,
         limited: limited.number()? == 1,
     })

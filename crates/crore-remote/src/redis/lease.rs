@@ -84,23 +84,23 @@ impl Redis {
     ) -> Result<Vec<ScriptReply>, Error> {
         let mut slots: BTreeMap<SlotIndex, (Vec<usize>, Vec<Arg>)> = BTreeMap::new();
         let count = rows.len();
-        for (place, (slot, row)) in rows.into_iter().enumerate() {
-            let (places, args) = slots.entry(slot).or_default();
-            places.push(place);
+        for (index, (slot, row)) in rows.into_iter().enumerate() {
+            let (indices, args) = slots.entry(slot).or_default();
+            indices.push(index);
             args.push(row);
         }
-        let one = |slot: SlotIndex, places: Vec<usize>, args: Vec<Arg>| async move {
+        let one = |slot: SlotIndex, indices: Vec<usize>, args: Vec<Arg>| async move {
             let reply =
                 self.in_slot(script, slot, Arg::Map(vec![(field, Arg::List(args))])).await?;
-            Ok::<_, Error>((places, reply.list()?))
+            Ok::<_, Error>((indices, reply.list()?))
         };
-        let asked = slots.into_iter().map(|(slot, (places, args))| one(slot, places, args));
+        let asked = slots.into_iter().map(|(slot, (indices, args))| one(slot, indices, args));
         let mut answers: Vec<ScriptReply> = Vec::new();
         answers.resize_with(count, || ScriptReply(redis::Value::Nil));
         for answer in join_all(asked.collect()).await {
-            let (places, replies) = answer?;
-            for (place, reply) in places.into_iter().zip(replies) {
-                if let Some(row) = answers.get_mut(place) {
+            let (indices, replies) = answer?;
+            for (index, reply) in indices.into_iter().zip(replies) {
+                if let Some(row) = answers.get_mut(index) {
                     *row = reply;
                 }
             }

@@ -241,12 +241,12 @@ mod tests {
         let options =
             RedisOptions { prefix: unique_name("r"), shards: 1, clock: Some(clock.clone()) };
         let store = Redis::open(&shared::redis()?, options).await?;
-        let mut dice = 1_u64;
+        let mut state = 1_u64;
         let mut roll = |below: u64| {
-            dice = dice
+            state = state
                 .wrapping_mul(6_364_136_223_846_793_005)
                 .wrapping_add(1_442_695_040_888_963_407);
-            (dice >> 33) % below
+            (state >> 33) % below
         };
         for (nth, (count, every, burst)) in
             [(7, 1000, 3), (3000, 1000, 40), (1, 31 * 86_400_000, 100), (1000, 1, 1)]

@@ -94,7 +94,7 @@ async fn no_limit_is_exceeded_and_no_permit_is_lost() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn of_many_pushes_with_one_key_one_is_new() {
+async fn one_of_many_concurrent_pushes_with_one_key_is_new() {
     let store = store().await;
     let answers =
         at_once(&store, |_, store| async move { push(&store, vec![keyed("q", "key")]).await });
@@ -106,7 +106,7 @@ async fn of_many_pushes_with_one_key_one_is_new() {
 
 /// Batches that need the same locks of several shards, each in another order.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn of_many_batches_with_the_same_keys_each_key_is_new_once() {
+async fn concurrent_batches_store_each_key_once() {
     let store = store().await;
     let answers = at_once(&store, |n, store| async move {
         let mut keys: Vec<_> = (0..10).map(|k| keyed("q", &format!("key-{k}"))).collect();
@@ -121,7 +121,7 @@ async fn of_many_batches_with_the_same_keys_each_key_is_new_once() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn of_many_reports_one_counts() {
+async fn one_of_many_concurrent_reports_counts() {
     let store = store().await;
     push(&store, vec![keyed("q", "a")]).await;
     let job = claim(&store, "q", 1).await.remove(0);

@@ -180,8 +180,8 @@ mod tests {
     fn hosts_of_other_engines_and_foreign_files_are_ignored() {
         let dir = tempfile::tempdir().expect("a directory");
         let dead = HostRegistration::new(dir.path(), "another").expect("a host").name().to_owned();
-        for strange in ["notes.txt", &"x".repeat(32), &"A".repeat(32)] {
-            fs::write(dir.path().join(strange), "one").expect("written");
+        for foreign in ["notes.txt", &"x".repeat(32), &"A".repeat(32)] {
+            fs::write(dir.path().join(foreign), "one").expect("written");
         }
         fs::write(dir.path().join("1".repeat(32)), "").expect("written");
         fs::create_dir(dir.path().join("0".repeat(32))).expect("created");

@@ -25,12 +25,16 @@ pub(super) fn output(answer: HttpResponse) -> Output {
 
 /// Text or JSON if the content type says so and the body is valid; otherwise bytes.
 fn encoding(headers: &HeaderMap, body: &Bytes) -> Encoding {
-    let said = headers.get(CONTENT_TYPE).and_then(|said| said.to_str().ok()).unwrap_or_default();
-    let said = said.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
-    let encoding = match said.as_str() {
+    let content_type = headers
+        .get(CONTENT_TYPE)
+        .and_then(|content_type| content_type.to_str().ok())
+        .unwrap_or_default();
+    let content_type =
+        content_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
+    let encoding = match content_type.as_str() {
         "application/json" => Encoding::Json,
-        said if said.ends_with("+json") => Encoding::Json,
-        said if said.starts_with("text/") => Encoding::Text,
+        content_type if content_type.ends_with("+json") => Encoding::Json,
+        content_type if content_type.starts_with("text/") => Encoding::Text,
         _ => return Encoding::Bytes,
     };
     let is_plain = headers.get(CONTENT_ENCODING).is_none_or(|coding| coding == "identity");

@@ -32,9 +32,9 @@ fn instant(headers: &HeaderMap, name: &HeaderName) -> Option<Timestamp> {
 mod tests {
     use super::*;
 
-    fn after(said: &[(HeaderName, &'static str)]) -> Option<Span> {
+    fn after(pairs: &[(HeaderName, &'static str)]) -> Option<Span> {
         let mut headers = HeaderMap::new();
-        for (name, value) in said {
+        for (name, value) in pairs {
             headers.insert(name, value.parse().expect("good"));
         }
         retry_after(&headers)

@@ -81,10 +81,10 @@ fn all_errors_are_reported_with_source_key_and_value() {
 
 #[test]
 fn syntax_errors_have_a_line_number() {
-    let told =
+    let errors =
         faults(&mut from_file("[listen]\naddress = \n[log]\nlevel = \"info\"\nlevel = \"warn\"\n"));
-    assert!(told.iter().any(|fault| fault.starts_with("crore.toml:2: ")), "{told:?}");
-    assert!(told.iter().any(|fault| fault.starts_with("crore.toml:5: ")), "{told:?}");
+    assert!(errors.iter().any(|fault| fault.starts_with("crore.toml:2: ")), "{errors:?}");
+    assert!(errors.iter().any(|fault| fault.starts_with("crore.toml:5: ")), "{errors:?}");
 }
 
 #[test]
@@ -93,20 +93,20 @@ fn conflicting_values_are_reported() {
         "[listen]\naddress = \"0.0.0.0:9000\"\n[store]\nmemory = true\ndata = \"x\"\n\
          [doors]\njobber = 9000\nlightjq = \"127.0.0.1:6400\"\n[caps]\npayload = \"17MiB\"\n",
     );
-    let told = faults(&mut raw);
+    let errors = faults(&mut raw);
     for key in ["store.data", "doors.jobber", "caps.payload"] {
         assert!(
-            told.iter().any(|fault| fault.contains(&format!(": {key} = "))),
-            "{key}: {told:#?}"
+            errors.iter().any(|fault| fault.contains(&format!(": {key} = "))),
+            "{key}: {errors:#?}"
         );
     }
-    assert!(!told.iter().any(|fault| fault.contains("doors.lightjq")), "{told:#?}");
+    assert!(!errors.iter().any(|fault| fault.contains("doors.lightjq")), "{errors:#?}");
 }
 
 #[test]
 fn a_certificate_without_a_key_is_reported() {
-    let told = faults(&mut from_file("[tls]\ncertificate = \"a.pem\"\n"));
-    assert!(told.iter().any(|fault| fault.contains("`tls.key`")), "{told:?}");
+    let errors = faults(&mut from_file("[tls]\ncertificate = \"a.pem\"\n"));
+    assert!(errors.iter().any(|fault| fault.contains("`tls.key`")), "{errors:?}");
 }
 
 #[test]
@@ -144,11 +144,11 @@ fn every_default_fits_its_own_schema() {
     let schema = schema::schema();
     for key in keys() {
         let place = format!("/properties/{}/properties/{}", key.section, key.name());
-        let said = schema.pointer(&place).unwrap_or_else(|| panic!("{place} is missing"));
-        assert_eq!(said.get("default").is_some(), key.default.is_some(), "{place}");
-        let is_number = said.get("type").is_some_and(|kind| kind == "integer");
+        let property = schema.pointer(&place).unwrap_or_else(|| panic!("{place} is missing"));
+        assert_eq!(property.get("default").is_some(), key.default.is_some(), "{place}");
+        let is_number = property.get("type").is_some_and(|kind| kind == "integer");
         assert_eq!(
-            said.get("default").is_some_and(serde_json::Value::is_u64),
+            property.get("default").is_some_and(serde_json::Value::is_u64),
             is_number && key.default.is_some()
         );
     }

@@ -14,10 +14,10 @@ use crate::binary::{FinishedCommand, LONG, Server, call, crore, dir, run};
 #[track_caller]
 fn report_on(server: &Server, arguments: &[&str]) -> Value {
     let arguments = [&["bench", "-o", "json"], arguments].concat();
-    let said = server.run(&arguments).success();
+    let output = server.run(&arguments).success();
     let nothing = server.get("/v1/counts");
     assert_eq!(nothing["counts"].as_array().map(Vec::len), Some(0), "{nothing}");
-    serde_json::from_str(&said).expect("one document")
+    serde_json::from_str(&output).expect("one document")
 }
 
 /// Every job was pushed, and finished once.
@@ -87,13 +87,13 @@ fn without_a_server_it_starts_a_temporary_one() {
     let arguments = ["bench", "--duration", "300ms", "--rate", "1000", "--batch", "10"];
     let ran = run(dir.path(), &[&arguments[..], &data].concat());
     assert!(ran.err.contains("started a temporary server at http://127.0.0.1:"), "{}", ran.err);
-    let said = ran.success();
+    let output = ran.success();
     for row in ["every job was finished once", "(D2)", "push to finished", "crore bench"] {
-        assert!(said.contains(row), "{said}");
+        assert!(output.contains(row), "{output}");
     }
-    let pushed = said.lines().find_map(|line| line.strip_prefix("pushed")).expect("a row");
+    let pushed = output.lines().find_map(|line| line.strip_prefix("pushed")).expect("a row");
     let jobs: u64 = pushed.split_whitespace().next().and_then(|n| n.parse().ok()).expect("jobs");
-    assert!((200..=300).contains(&jobs), "a thousand a second for 300 ms: {said}");
+    assert!((200..=300).contains(&jobs), "a thousand a second for 300 ms: {output}");
     assert_eq!(std::fs::read_dir(dir.path()).expect("a directory").count(), 0);
 }
 
@@ -187,10 +187,10 @@ fn an_interrupted_run_stops_its_temporary_server() {
 fn interrupted(mut command: Command, server: Option<SocketAddr>) -> FinishedCommand {
     let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("started");
     let mut err = BufReader::new(child.stderr.take().expect("piped"));
-    let mut said = String::new();
+    let mut text = String::new();
     let address = server.unwrap_or_else(|| {
-        err.read_line(&mut said).expect("text");
-        let address = said.trim().rsplit("://").next().and_then(|address| address.parse().ok());
+        err.read_line(&mut text).expect("text");
+        let address = text.trim().rsplit("://").next().and_then(|address| address.parse().ok());
         address.expect("where it is")
     });
     eventually(LONG, || {
@@ -200,9 +200,9 @@ fn interrupted(mut command: Command, server: Option<SocketAddr>) -> FinishedComm
     let pid = child.id().to_string();
     let sent = Command::new("kill").args(["-s", "INT", &pid]).status().expect("kill runs");
     assert!(sent.success());
-    err.read_to_string(&mut said).expect("text");
+    err.read_to_string(&mut text).expect("text");
     let mut ran = FinishedCommand::of(child.wait_with_output().expect("it ends"));
-    ran.err = said;
+    ran.err = text;
     ran
 }
 

@@ -8,14 +8,14 @@ fn an_invalid_configuration_reports_all_errors_and_nothing_starts() {
     let text =
         "[listen]\nadress = \"127.0.0.1:1\"\n\n[caps]\npayload = \"17MiB\"\nfetch = \"many\"\n";
     std::fs::write(dir.path().join("crore.toml"), text).expect("written");
-    let told = "error: the configuration has 4 errors\n  \
+    let expected = "error: the configuration has 4 errors\n  \
         crore.toml:2: listen.adress = `127.0.0.1:1`: unknown key; did you mean `listen.address`?\n  \
         crore.toml:5: caps.payload = `17MiB`: must be at most 16MiB\n  \
         crore.toml:5: caps.payload = `17MiB`: exceeds `caps.batch-bytes`\n  \
         crore.toml:6: caps.fetch = `many`: expected a whole number\n";
     for command in [["config", "check"].as_slice(), &["serve"], &["config", "show"]] {
         let ran = run(dir.path(), command);
-        assert_eq!((ran.code, ran.err.as_str(), ran.out.as_str()), (Some(2), told, ""));
+        assert_eq!((ran.code, ran.err.as_str(), ran.out.as_str()), (Some(2), expected, ""));
     }
     assert!(!dir.path().join("crore-data").exists());
 }
@@ -49,7 +49,7 @@ fn a_valid_configuration_passes_the_check() {
 }
 
 #[test]
-fn a_file_that_is_not_there_is_an_error() {
+fn a_missing_file_is_an_error() {
     let dir = dir();
     let ran = run(dir.path(), &["config", "check", "--config", "nowhere.toml"]);
     assert_eq!(ran.code, Some(1));
@@ -83,10 +83,10 @@ fn unknown_runners_are_refused_with_a_hint() {
     ];
     for command in ["serve", "worker"] {
         let more: &[&str] = if command == "serve" { &["--listen", "127.0.0.1:0"] } else { &[] };
-        for (flags, told) in refused {
+        for (flags, expected) in refused {
             let ran = run(dir.path(), &[&[command], more, flags].concat());
             assert_eq!(ran.code, Some(2), "{ran:?}");
-            assert!(ran.err.contains(told), "{}", ran.err);
+            assert!(ran.err.contains(expected), "{}", ran.err);
         }
     }
     // Checks that need the file system are not part of `config check`.

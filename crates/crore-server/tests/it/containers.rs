@@ -90,8 +90,8 @@ fn a_host_removes_leftovers_of_dead_hosts_only() {
     let second = Host::start(dir.path(), &server, &address, "two");
     let of_server = one(&engine, "within");
     let (of_first, of_second) = (one(&engine, "first"), one(&engine, "second"));
-    let stranger = engine.command(&["run", "--detach", DockerServer::IMAGE, "sleep", "600"]);
-    let stranger = stranger.expect("it runs");
+    let foreign = engine.command(&["run", "--detach", DockerServer::IMAGE, "sleep", "600"]);
+    let foreign = foreign.expect("it runs");
 
     first.kill();
     assert_eq!(one(&engine, "first"), of_first, "no process was left to remove it");
@@ -115,7 +115,7 @@ fn a_host_removes_leftovers_of_dead_hosts_only() {
     server.wait_for_log("removed container left by a dead host");
     gone(&engine, "within", &of_server);
     assert_eq!(one(&engine, "first"), of_again, "its host lives");
-    let running = engine.command(&["inspect", "--format", "{{.State.Running}}", &stranger]);
+    let running = engine.command(&["inspect", "--format", "{{.State.Running}}", &foreign]);
     assert_eq!(running.expect("it exists").trim(), "true", "it does not belong to crore");
     again.kill();
     second.kill();

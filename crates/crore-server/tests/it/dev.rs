@@ -9,10 +9,10 @@ fn jobs_flow_and_nothing_is_left_behind() {
     let dir = dir();
     let mut server = Server::start_with(dir.path(), "dev", &[]);
     eventually(LONG, || {
-        let said = server.stdout();
+        let output = server.stdout();
         let seen =
-            |what: &str| said.lines().any(|line| line.starts_with('#') && line.ends_with(what));
-        (seen("pushed") && seen("done")).then_some(()).ok_or(said)
+            |what: &str| output.lines().any(|line| line.starts_with('#') && line.ends_with(what));
+        (seen("pushed") && seen("done")).then_some(()).ok_or(output)
     });
     let queues = server.run(&["queue", "ls"]).success();
     assert!(queues.contains("mail"), "{queues}");

@@ -38,8 +38,8 @@ fn a_disk_failure_is_logged_once_stops_the_server_and_loses_nothing() {
     let wrote = server.log();
     let errors: Vec<&str> = wrote.lines().filter(|line| line.contains("ERROR")).collect();
     assert_eq!(errors.len(), 1, "{wrote}");
-    for said in ["the store has failed", "acknowledged writes are not lost", "restart crore"] {
-        assert!(errors[0].contains(said), "{said}: {wrote}");
+    for text in ["the store has failed", "acknowledged writes are not lost", "restart crore"] {
+        assert!(errors[0].contains(text), "{text}: {wrote}");
     }
     assert!(errors[0].contains("File too large"), "the reason: {wrote}");
 

@@ -147,22 +147,22 @@ fn a_worker_missing_after_a_restart_costs_no_attempt() {
 fn worker_at(answer: &'static str) -> (u16, mpsc::Receiver<String>, mpsc::Sender<()>) {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let port = listener.local_addr().expect("bound").port();
-    let (tell, told) = mpsc::channel();
+    let (sender, calls) = mpsc::channel();
     let (go, may_go) = mpsc::channel();
     thread::spawn(move || {
         let (mut stream, _) = listener.accept().expect("a call");
         let mut call = [0; 4096];
         let n = stream.read(&mut call).expect("a request");
-        tell.send(String::from_utf8_lossy(&call[..n]).into_owned()).expect("received");
+        sender.send(String::from_utf8_lossy(&call[..n]).into_owned()).expect("received");
         let _ = may_go.recv();
         // The server may be gone by then.
         let _ = stream.write_all(answer.as_bytes());
     });
-    (port, told, go)
+    (port, calls, go)
 }
 
 /// A LightJQ job for which a push worker has been called: its id, and the worker's.
-fn called(server: &Server, port: u16, told: &mpsc::Receiver<String>) -> (String, String) {
+fn called(server: &Server, port: u16, calls: &mpsc::Receiver<String>) -> (String, String) {
     let text = |answer: &Value, field: &str| answer[field].as_str().expect("a text").to_owned();
     let url = format!("http://127.0.0.1:{port}");
     let worker = server.post("/worker", &json!({ "name": "w", "max_jobs": 1, "url": url }));
@@ -170,7 +170,7 @@ fn called(server: &Server, port: u16, told: &mpsc::Receiver<String>) -> (String,
         "/job",
         &json!({ "name": "mail", "argument": {}, "keep_result": true, "max_retry": 0 }),
     );
-    let call = told.recv_timeout(LONG).expect("a call");
+    let call = calls.recv_timeout(LONG).expect("a call");
     assert!(call.starts_with("POST /worker-job"), "{call}");
     (text(&job, "job_id"), text(&worker, "worker_id"))
 }
@@ -179,8 +179,8 @@ fn called(server: &Server, port: u16, told: &mpsc::Receiver<String>) -> (String,
 fn a_push_worker_called_before_a_shutdown_reports_to_the_next_server() {
     let dir = dir();
     let mut server = Server::start(dir.path(), &["--drain-for", "100ms"]);
-    let (port, told, go) = worker_at("HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n");
-    let (job, worker) = called(&server, port, &told);
+    let (port, calls, go) = worker_at("HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n");
+    let (job, worker) = called(&server, port, &calls);
     server.signal("TERM");
     assert!(server.wait().success());
     drop(go);
@@ -209,8 +209,8 @@ fn a_push_worker_called_before_a_shutdown_reports_to_the_next_server() {
 fn a_push_worker_may_respond_while_the_server_drains() {
     let dir = dir();
     let mut server = Server::start(dir.path(), &["--drain-for", "1h"]);
-    let (port, told, go) = worker_at("HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n");
-    let (job, _) = called(&server, port, &told);
+    let (port, calls, go) = worker_at("HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n");
+    let (job, _) = called(&server, port, &calls);
     server.signal("TERM");
     server.wait_for_log("shutting down");
     go.send(()).expect("it listens");

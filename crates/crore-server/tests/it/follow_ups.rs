@@ -11,7 +11,7 @@ use crate::binary::{LONG, Server, dir};
 fn slack() -> (String, Receiver<String>) {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let webhook = format!("http://{}/hook", listener.local_addr().expect("bound"));
-    let (tell, told) = channel();
+    let (sender, messages) = channel();
     thread::spawn(move || {
         for stream in listener.incoming().map_while(Result::ok) {
             let mut reader = BufReader::new(&stream);
@@ -26,19 +26,19 @@ fn slack() -> (String, Receiver<String>) {
             reader.read_exact(&mut body).expect("a body");
             let answer = "HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-length: 2\r\n\r\nok";
             (&stream).write_all(answer.as_bytes()).expect("answered");
-            if tell.send(String::from_utf8(body).expect("text")).is_err() {
+            if sender.send(String::from_utf8(body).expect("text")).is_err() {
                 return;
             }
         }
     });
-    (webhook, told)
+    (webhook, messages)
 }
 
 #[test]
 fn slack_is_notified_as_set_on_the_command_line() {
     let dir = dir();
     let server = Server::start(dir.path(), &["--memory", "--allow-runner", "command"]);
-    let (webhook, told) = slack();
+    let (webhook, messages) = slack();
     let settings = format!(r#"{{"webhook": "{webhook}"}}"#);
     let tell = ["handler", "set", "tell", "slack", &settings];
     server.run(&tell).success();
@@ -59,11 +59,11 @@ fn slack_is_notified_as_set_on_the_command_line() {
     let set = handler("report", "echo", &both);
     assert_eq!((set.code, &*set.err), (Some(0), ""), "{set:?}");
     server.run(&["job", "push", "report", r#"["all is well"]"#]).success();
-    let message = told.recv_timeout(LONG).expect("Slack is notified");
+    let message = messages.recv_timeout(LONG).expect("Slack is notified");
     assert!(message.contains("all is well") && message.contains("report"), "{message}");
     handler("report", "false", &[&both[..], &["--attempts", "1"]].concat()).success();
     server.run(&["job", "push", "report", "[]"]).success();
-    let message = told.recv_timeout(LONG).expect("Slack is notified");
+    let message = messages.recv_timeout(LONG).expect("Slack is notified");
     assert!(message.contains("exit code 1"), "{message}");
 
     // In the other order the handler is set, and the mistake is reported.

@@ -158,12 +158,12 @@ fn results_are_passed_on_and_failures_are_notified() {
         })
     };
     assert_eq!(output(&server, &job("count")).trim(), "3");
-    let told: Value = serde_json::from_str(&output(&server, &job("heard"))).expect("JSON");
+    let summary: Value = serde_json::from_str(&output(&server, &job("heard"))).expect("JSON");
     assert_eq!(
-        (&told["job"], &told["kind"], &told["state"]),
+        (&summary["job"], &summary["kind"], &summary["state"]),
         (&json!(dead), &json!("dies"), &json!("dead"))
     );
-    assert!(told["error"].as_str().is_some_and(|error| error.contains("oh no")), "{told}");
+    assert!(summary["error"].as_str().is_some_and(|error| error.contains("oh no")), "{summary}");
     let end = ended(&server, &dead);
     assert_eq!((&end["state"], &end["result"]["exit_code"]), (&json!("dead"), &json!(7)), "{end}");
     assert_eq!(end["result"]["class"], "again");

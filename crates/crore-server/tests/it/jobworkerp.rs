@@ -17,20 +17,20 @@ fn the_calls_of_the_readme_run_real_commands() {
     let server = Server::start(dir.path(), &["--allow-runner", "command"]);
     let mut python = Command::new(programs.join("python"));
     python.arg(SCRIPT).arg(server.address.to_string()).env("PYTHONPATH", CLIENT);
-    let said = FinishedCommand::of(python.output().expect("it runs")).success();
-    let said: Value = serde_json::from_str(&said).expect("JSON");
-    assert_eq!(said["ids"], json!([1, 2, 3, 4, 5]));
-    assert_eq!(said["direct"]["status"], "SUCCESS");
+    let output = FinishedCommand::of(python.output().expect("it runs")).success();
+    let output: Value = serde_json::from_str(&output).expect("JSON");
+    assert_eq!(output["ids"], json!([1, 2, 3, 4, 5]));
+    assert_eq!(output["direct"]["status"], "SUCCESS");
     assert!(
-        said["direct"]["items"][0].as_str().is_some_and(|text| text.contains("etc\n")),
-        "{said}"
+        output["direct"]["items"][0].as_str().is_some_and(|text| text.contains("etc\n")),
+        "{output}"
     );
-    assert_eq!(said["listened"], json!(["SUCCESS", "SUCCESS"]));
+    assert_eq!(output["listened"], json!(["SUCCESS", "SUCCESS"]));
     let text = r#"timeout error: "timeout: 1000ms""#;
-    assert_eq!(said["late"], json!({ "status": "MAX_RETRY", "items": [text] }));
-    assert_eq!(said["texts"], json!([text]));
+    assert_eq!(output["late"], json!({ "status": "MAX_RETRY", "items": [text] }));
+    assert_eq!(output["texts"], json!([text]));
     let tried: Vec<i64> =
-        said["tried"].as_array().expect("a list").iter().filter_map(Value::as_i64).collect();
+        output["tried"].as_array().expect("a list").iter().filter_map(Value::as_i64).collect();
     assert_eq!(tried.len(), 3, "{tried:?}");
     for (after, wanted) in tried.iter().zip([1000, 2000, 4000]) {
         assert!((wanted..wanted + 500).contains(after), "{tried:?}");

@@ -64,8 +64,8 @@ impl Drop for Worker {
 
 /// Addresses of the door, IPv4 and IPv6.
 fn doors(server: &Server) -> Vec<String> {
-    let said = server.stdout();
-    let doors = said.lines().filter_map(|line| line.strip_prefix("door lakh: http://"));
+    let output = server.stdout();
+    let doors = output.lines().filter_map(|line| line.strip_prefix("door lakh: http://"));
     doors.map(ToOwned::to_owned).collect()
 }
 
@@ -84,8 +84,8 @@ fn python_clients_use_the_door_over_ipv4_and_ipv6() {
     assert!(doors[0].starts_with("127.0.0.1:"), "{doors:?}");
     let last = doors.last().expect("there is one");
     let mut worker = Worker::start(&python, last, &["greet", "--jobs", "4"]);
-    let said = client(&python, &doors[0], &["greet", "Ada", "Grace", "--times", "2"]);
-    assert!(said.ends_with("taken\n"), "{said}");
+    let output = client(&python, &doors[0], &["greet", "Ada", "Grace", "--times", "2"]);
+    assert!(output.ends_with("taken\n"), "{output}");
     assert_eq!([worker.next(), worker.next()], ["hello Ada Grace", "hello Ada Grace"]);
     // On the main port as well; and without a reservation, no report is expected.
     let main = server.address.to_string();

@@ -143,8 +143,8 @@ fn promtool_finds_no_fault() {
         .expect("promtool runs");
     check.stdin.take().expect("piped").write_all(text.as_bytes()).expect("written");
     let output = check.wait_with_output().expect("it ends");
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success() && said.is_empty(), "{said}{text}");
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success() && errors.is_empty(), "{errors}{text}");
     server.stop_soon();
 }
 

@@ -36,11 +36,11 @@ fn schemathesis_finds_no_fault() {
     command.args(["--seed", SEED, "--max-examples", EXAMPLES]).current_dir(place.path());
     command.env("SCHEMATHESIS_HOOKS", "hooks");
     let ran = command.output().expect("it runs");
-    let said = String::from_utf8_lossy(&ran.stdout);
-    assert!(ran.status.success(), "{said}{}", String::from_utf8_lossy(&ran.stderr));
-    let generated = said.lines().find(|line| line.contains(" generated, ")).unwrap_or_default();
+    let output = String::from_utf8_lossy(&ran.stdout);
+    assert!(ran.status.success(), "{output}{}", String::from_utf8_lossy(&ran.stderr));
+    let generated = output.lines().find(|line| line.contains(" generated, ")).unwrap_or_default();
     let n: Option<u32> = generated.split_whitespace().next().and_then(|n| n.parse().ok());
-    assert!(n.is_some_and(|n| n > 2000), "too few requests: {said}");
+    assert!(n.is_some_and(|n| n > 2000), "too few requests: {output}");
     assert!(!server.log().contains("panicked"), "{}", server.log());
     server.stop_soon();
 }

@@ -17,10 +17,10 @@ impl Worker {
         let mut command = Command::new("python3");
         command.arg(script).arg(server.address.port().to_string()).args(how);
         let mut child = command.stdout(Stdio::piped()).spawn().expect("python3 runs");
-        let mut said = String::new();
+        let mut first = String::new();
         let stdout = child.stdout.take().expect("piped");
-        BufReader::new(stdout).read_line(&mut said).expect("a message");
-        assert_eq!(said, "ready\n");
+        BufReader::new(stdout).read_line(&mut first).expect("a message");
+        assert_eq!(first, "ready\n");
         Self(child)
     }
 }

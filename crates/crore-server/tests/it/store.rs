@@ -109,7 +109,7 @@ fn damage_is_found_and_repaired() {
 }
 
 #[test]
-fn a_store_that_is_open_is_left_alone() {
+fn an_open_store_is_not_touched() {
     let dir = dir();
     let server = Server::start(dir.path(), &[]);
     let pid = format!("process {}", server.pid());

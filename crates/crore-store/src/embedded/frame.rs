@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn a_record_is_checked_alone() {
+    fn a_record_is_checked_separately() {
         let bytes = frame(&[b"payload"]);
         let record = bytes.get(HEADER_BYTES..).expect("a record");
         assert_eq!(body(record), Ok(b"payload".as_slice()));

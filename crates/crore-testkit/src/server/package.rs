@@ -99,7 +99,7 @@ impl DebianPackage {
     }
 
     fn find(self, program: &str) -> Result<PathBuf, Error> {
-        let found = self.search_path().into_iter().map(|place| place.join(program));
+        let found = self.search_path().into_iter().map(|dir| dir.join(program));
         let missing = || Error::Missing { program: program.to_owned(), package: self };
         found.into_iter().find(|path| path.is_file()).ok_or_else(missing)
     }
@@ -107,7 +107,7 @@ impl DebianPackage {
     /// PostgreSQL's own directories come first: programs of different versions must not be mixed.
     fn search_path(self) -> Vec<PathBuf> {
         let path = environment::read("PATH").unwrap_or_default();
-        let path = std::env::split_paths(&path).filter(|place| place.is_absolute());
+        let path = std::env::split_paths(&path).filter(|dir| dir.is_absolute());
         let system = ["/usr/sbin", "/usr/bin", "/sbin", "/bin"].map(PathBuf::from);
         let own = match self {
             Self::Postgres => postgres_places(),

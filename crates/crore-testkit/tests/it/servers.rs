@@ -11,7 +11,7 @@ use crore_testkit::{
 use crate::cleanup::ServerTraces;
 
 #[test]
-fn postgres_answers_and_is_gone_when_dropped() {
+fn postgres_serves_and_stops_when_dropped() {
     let Some(postgres) = or_skip(PostgresServer::start()) else { return };
     let schema = unique_name("crore");
     postgres.query(&format!("CREATE SCHEMA {schema}")).expect("a schema of its own");
@@ -39,7 +39,7 @@ fn a_durable_postgres_syncs_and_a_stopped_one_exits_when_dropped() {
 }
 
 #[test]
-fn mariadb_answers_and_is_gone_when_dropped() {
+fn mariadb_serves_and_stops_when_dropped() {
     let Some(mariadb) = or_skip(MariaDbServer::start()) else { return };
     let database = unique_name("crore");
     mariadb.query(&format!("CREATE DATABASE {database}")).expect("a database of its own");
@@ -51,7 +51,7 @@ fn mariadb_answers_and_is_gone_when_dropped() {
 }
 
 #[test]
-fn redis_answers_and_is_gone_when_dropped() {
+fn redis_serves_and_stops_when_dropped() {
     let Some(redis) = or_skip(RedisServer::start()) else { return };
     assert_eq!(redis.command(&["SET", "answer", "42"]).expect("an answer"), "OK");
     assert_eq!(redis.command(&["GET", "answer"]).expect("an answer"), "42");
@@ -62,7 +62,7 @@ fn redis_answers_and_is_gone_when_dropped() {
 }
 
 #[test]
-fn any_server_can_be_started_below_a_directory_and_is_gone_when_dropped() {
+fn any_server_can_be_started_in_a_directory_and_stops_when_dropped() {
     let Some(()) = or_skip(DebianPackage::Redis.require()) else { return };
     let below = tempfile::tempdir().expect("a directory");
     let script = r#"exec redis-server --port "$1" --bind 127.0.0.1 --save '' --pidfile "$PWD/$2""#;
@@ -91,7 +91,7 @@ fn a_durable_redis_syncs_every_write() {
 }
 
 #[test]
-fn a_redis_cluster_answers_from_every_node_and_is_gone_when_dropped() {
+fn a_redis_cluster_serves_on_every_node_and_stops_when_dropped() {
     let Some(cluster) = or_skip(RedisCluster::start()) else { return };
     for key in ["a", "b", "c", "d", "e", "f"] {
         assert_eq!(cluster.command(&["SET", key, key]).expect("an answer"), "OK");
@@ -118,7 +118,7 @@ fn servers_that_start_together_get_ports_of_their_own() {
 }
 
 #[test]
-fn docker_runs_a_container_and_is_gone_with_all_of_them_when_dropped() {
+fn docker_runs_a_container_and_stops_with_all_containers_when_dropped() {
     let Some(docker) = or_skip(DockerServer::start()) else { return };
     let output = docker.command(&["run", "--rm", DockerServer::IMAGE, "echo", "hello"]);
     assert_eq!(output.expect("it runs"), "hello");

@@ -20,8 +20,8 @@ fn job() -> NewJob {
     spec.into()
 }
 
-fn after(place: usize) -> NewJob {
-    let on = NewDependencyTarget::Earlier(place);
+fn after(index: usize) -> NewJob {
+    let on = NewDependencyTarget::Earlier(index);
     NewJob { after: vec![NewDependency { on, needs: DependencyCondition::Success }], ..job() }
 }
 

@@ -59,8 +59,8 @@ fn notes_are_merged_and_capped() {
     let line = |text: String| Note::Line { id, delivery, text: text.into() };
     let progress = |percent| Note::Progress { id, delivery, percent, text: "half".into() };
     let note = |notes| block_on(scene.engine.deliveries().note(notes));
-    let stranger = Note::Line { id: JobId(4711), delivery: Delivery(1), text: "x".into() };
-    let kept = note(vec![progress(50), line("x".repeat(1 << 20)), stranger]).expect("no error");
+    let foreign = Note::Line { id: JobId(4711), delivery: Delivery(1), text: "x".into() };
+    let kept = note(vec![progress(50), line("x".repeat(1 << 20)), foreign]).expect("no error");
     assert_eq!(kept, 2);
     let notes = block_on(scene.engine.jobs().notes(id)).expect("no error");
     assert_eq!(notes.progress.map(|(_, percent, _)| percent), Some(50));

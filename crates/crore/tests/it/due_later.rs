@@ -50,9 +50,9 @@ impl SteppedEngine {
             Arc::new(clock.clone()),
             Options::default(),
         ));
-        let by_hand = Self { clock, store, engine: made.expect("an engine") };
-        by_hand.run_upkeep();
-        by_hand
+        let stepped = Self { clock, store, engine: made.expect("an engine") };
+        stepped.run_upkeep();
+        stepped
     }
 
     /// Runs a call to completion, and commits as often as it needs.
@@ -109,43 +109,43 @@ fn done() -> Report {
 
 #[test]
 fn a_job_pushed_by_a_dropped_caller_becomes_ready_when_due() {
-    let by_hand = SteppedEngine::new();
+    let stepped = SteppedEngine::new();
     let jobs = vec![job(DueTime::After(SECOND))];
-    by_hand.start_and_drop(by_hand.engine.push_all(Batch { groups: Vec::new(), jobs }));
-    by_hand.run_upkeep();
-    by_hand.pass(SECOND);
-    assert!(by_hand.fetch().is_some());
+    stepped.start_and_drop(stepped.engine.push_all(Batch { groups: Vec::new(), jobs }));
+    stepped.run_upkeep();
+    stepped.pass(SECOND);
+    assert!(stepped.fetch().is_some());
 }
 
 #[test]
 fn a_failure_is_retried_when_due_although_its_reporter_is_gone() {
-    let by_hand = SteppedEngine::new();
-    by_hand.push(vec![job(DueTime::Now)]);
-    let fetched = by_hand.fetch().expect("a job");
+    let stepped = SteppedEngine::new();
+    stepped.push(vec![job(DueTime::Now)]);
+    let fetched = stepped.fetch().expect("a job");
     let again = RetryDirective::After(SECOND);
     let failed = Outcome::Failed { error: "it broke".into(), detail: None, again };
-    by_hand.start_and_drop(by_hand.engine.finish(Finish::of(&fetched, failed)));
-    by_hand.run_upkeep();
-    by_hand.pass(SECOND);
-    assert_eq!(by_hand.fetch().map(|job| job.id), Some(fetched.id));
+    stepped.start_and_drop(stepped.engine.finish(Finish::of(&fetched, failed)));
+    stepped.run_upkeep();
+    stepped.pass(SECOND);
+    assert_eq!(stepped.fetch().map(|job| job.id), Some(fetched.id));
 }
 
 #[test]
 fn a_waiting_caller_is_notified_although_the_reporter_is_gone() {
-    let by_hand = SteppedEngine::new();
-    let id = by_hand.push(vec![job(DueTime::Now)])[0];
-    let fetched = by_hand.fetch().expect("a job");
-    by_hand.store.commit_once().expect("no disk error");
-    let mut wait = pin!(by_hand.engine.wait(id, SECOND.times(3600)));
+    let stepped = SteppedEngine::new();
+    let id = stepped.push(vec![job(DueTime::Now)])[0];
+    let fetched = stepped.fetch().expect("a job");
+    stepped.store.commit_once().expect("no disk error");
+    let mut wait = pin!(stepped.engine.wait(id, SECOND.times(3600)));
     let woken = Arc::new(Flag::default());
     let waker = Waker::from(Arc::clone(&woken));
     assert!(wait.as_mut().poll(&mut Context::from_waker(&waker)).is_pending());
-    by_hand.start_and_drop(
-        by_hand.engine.finish(Finish::of(&fetched, Outcome::Done { result: None })),
+    stepped.start_and_drop(
+        stepped.engine.finish(Finish::of(&fetched, Outcome::Done { result: None })),
     );
-    by_hand.run_upkeep();
+    stepped.run_upkeep();
     assert!(woken.0.load(Ordering::Relaxed), "upkeep reads the job and wakes the caller");
-    let ended = by_hand.run(wait).expect("no error").expect("it has ended");
+    let ended = stepped.run(wait).expect("no error").expect("it has ended");
     assert_eq!(ended.state, Some(State::Done));
 }
 
@@ -160,84 +160,84 @@ impl std::task::Wake for Flag {
 
 #[test]
 fn a_follow_up_becomes_ready_when_due() {
-    let by_hand = SteppedEngine::new();
-    by_hand.push(vec![job(DueTime::Now)]);
-    let fetched = by_hand.fetch().expect("a job");
+    let stepped = SteppedEngine::new();
+    stepped.push(vec![job(DueTime::Now)]);
+    let fetched = stepped.fetch().expect("a job");
     let on_done = vec![job(DueTime::After(SECOND))];
-    by_hand.finish(&fetched, Report { on_done, ..done() });
-    by_hand.run_upkeep();
-    assert_eq!(by_hand.fetch(), None, "not yet");
-    by_hand.pass(SECOND);
-    assert!(by_hand.fetch().is_some());
+    stepped.finish(&fetched, Report { on_done, ..done() });
+    stepped.run_upkeep();
+    assert_eq!(stepped.fetch(), None, "not yet");
+    stepped.pass(SECOND);
+    assert!(stepped.fetch().is_some());
 }
 
 #[test]
 fn a_job_due_after_its_dependency_ends_becomes_ready_when_due() {
-    let by_hand = SteppedEngine::new();
+    let stepped = SteppedEngine::new();
     let mut later = job(DueTime::After(SECOND.times(10)));
     later.after.push(NewDependency {
         on: NewDependencyTarget::Earlier(0),
         needs: DependencyCondition::End,
     });
-    let ids = by_hand.push(vec![job(DueTime::Now), later]);
+    let ids = stepped.push(vec![job(DueTime::Now), later]);
     // Upkeep runs when the second job is due, and cannot promote it: the job waits for the first.
-    by_hand
-        .run(by_hand.engine.jobs().act(ids[1].into(), &JobAction::Change(due_in_a_minute())))
+    stepped
+        .run(stepped.engine.jobs().act(ids[1].into(), &JobAction::Change(due_in_a_minute())))
         .expect("changed");
-    by_hand.pass(SECOND.times(10));
-    let fetched = by_hand.fetch().expect("the first");
-    by_hand.finish(&fetched, done());
-    by_hand.run_upkeep();
-    assert_eq!(by_hand.fetch(), None, "not yet");
-    by_hand.pass(SECOND.times(60));
-    assert_eq!(by_hand.fetch().map(|job| job.id), Some(ids[1]));
+    stepped.pass(SECOND.times(10));
+    let fetched = stepped.fetch().expect("the first");
+    stepped.finish(&fetched, done());
+    stepped.run_upkeep();
+    assert_eq!(stepped.fetch(), None, "not yet");
+    stepped.pass(SECOND.times(60));
+    assert_eq!(stepped.fetch().map(|job| job.id), Some(ids[1]));
 }
 
 /// The first job ends while upkeep checks for waiting jobs: the second job no longer waits, and was not scheduled
 /// before.
 #[test]
 fn a_job_released_during_upkeep_becomes_ready_when_due() {
-    let by_hand = SteppedEngine::new();
+    let stepped = SteppedEngine::new();
     let mut later = job(DueTime::After(SECOND.times(10)));
     later.after.push(NewDependency {
         on: NewDependencyTarget::Earlier(0),
         needs: DependencyCondition::End,
     });
-    let ids = by_hand.push(vec![job(DueTime::Now), later]);
-    by_hand
-        .run(by_hand.engine.jobs().act(ids[1].into(), &JobAction::Change(due_in_a_minute())))
+    let ids = stepped.push(vec![job(DueTime::Now), later]);
+    stepped
+        .run(stepped.engine.jobs().act(ids[1].into(), &JobAction::Change(due_in_a_minute())))
         .expect("changed");
-    by_hand.clock.advance(SECOND.times(10));
-    let fetched = by_hand.fetch().expect("the first");
+    stepped.clock.advance(SECOND.times(10));
+    let fetched = stepped.fetch().expect("the first");
     let mut context = Context::from_waker(Waker::noop());
     {
-        let mut upkeep = pin!(by_hand.engine.upkeep().run_once());
+        let mut upkeep = pin!(stepped.engine.upkeep().run_once());
         assert!(upkeep.as_mut().poll(&mut context).is_pending(), "its read waits for a commit");
-        by_hand.finish(&fetched, done());
-        by_hand.run(upkeep).expect("upkeep");
+        stepped.finish(&fetched, done());
+        stepped.run(upkeep).expect("upkeep");
     }
-    by_hand.run_upkeep();
-    by_hand.pass(SECOND.times(60));
-    assert_eq!(by_hand.fetch().map(|job| job.id), Some(ids[1]));
+    stepped.run_upkeep();
+    stepped.pass(SECOND.times(60));
+    assert_eq!(stepped.fetch().map(|job| job.id), Some(ids[1]));
 }
 
 /// The store decides before the instant of the follow-up, and answers after it.
 #[test]
 fn a_follow_up_that_is_due_before_the_response_becomes_ready() {
-    let by_hand = SteppedEngine::new();
-    by_hand.push(vec![job(DueTime::Now)]);
-    let fetched = by_hand.fetch().expect("a job");
-    by_hand.run_upkeep();
-    let on_done = vec![job(DueTime::At(by_hand.clock.now().after(SECOND)))];
+    let stepped = SteppedEngine::new();
+    stepped.push(vec![job(DueTime::Now)]);
+    let fetched = stepped.fetch().expect("a job");
+    stepped.run_upkeep();
+    let on_done = vec![job(DueTime::At(stepped.clock.now().after(SECOND)))];
     let report = Report { on_done, ..done() };
     let (id, delivery) = (fetched.id, Some(fetched.live.delivery));
-    let mut finish = pin!(by_hand.engine.finish(Finish { job: id.into(), delivery, report }));
+    let mut finish = pin!(stepped.engine.finish(Finish { job: id.into(), delivery, report }));
     let mut context = Context::from_waker(Waker::noop());
     assert!(finish.as_mut().poll(&mut context).is_pending(), "it waits for a commit");
-    by_hand.clock.advance(SECOND.times(2));
-    by_hand.run(finish).expect("finished");
-    by_hand.run_upkeep();
-    assert!(by_hand.fetch().is_some(), "it is due");
+    stepped.clock.advance(SECOND.times(2));
+    stepped.run(finish).expect("finished");
+    stepped.run_upkeep();
+    assert!(stepped.fetch().is_some(), "it is due");
 }
 
 fn due_in_a_minute() -> crore::actions::JobChanges {
@@ -247,29 +247,29 @@ fn due_in_a_minute() -> crore::actions::JobChanges {
 
 #[test]
 fn a_scheduled_job_that_is_due_after_its_tick_becomes_ready_when_due() {
-    let by_hand = SteppedEngine::new();
+    let stepped = SteppedEngine::new();
     let timing = Timing::parse("timing", "every 1h").expect("a timing");
     let late = job(DueTime::After(SECOND.times(5)));
-    let set = by_hand.engine.schedules().set(name("s"), timing, Missed::Skip, late);
-    by_hand.run(set).expect("set");
-    by_hand.run_upkeep();
-    by_hand.pass(SECOND.times(3600));
-    let waits = by_hand.engine.upkeep().due_at().since(by_hand.clock.now());
+    let set = stepped.engine.schedules().set(name("s"), timing, Missed::Skip, late);
+    stepped.run(set).expect("set");
+    stepped.run_upkeep();
+    stepped.pass(SECOND.times(3600));
+    let waits = stepped.engine.upkeep().due_at().since(stepped.clock.now());
     assert!(waits <= SECOND.times(5), "upkeep wakes up when its job is due, not after {waits:?}");
-    by_hand.pass(SECOND.times(5));
-    assert!(by_hand.fetch().is_some());
+    stepped.pass(SECOND.times(5));
+    assert!(stepped.fetch().is_some());
 }
 
 #[test]
 fn dropped_upkeep_is_completed_by_the_next_run() {
-    let by_hand = SteppedEngine::new();
-    by_hand.push(vec![job(DueTime::Now)]);
-    let fetched = by_hand.fetch().expect("a job");
-    by_hand.clock.advance(fetched.spec.lease.expect("a lease"));
-    by_hand.start_and_drop(by_hand.engine.upkeep().run_once());
-    assert!(by_hand.engine.upkeep().due_at() <= by_hand.clock.now(), "it is still due");
-    by_hand.run_upkeep();
-    let job = by_hand.run(by_hand.engine.get(fetched.id)).expect("no error").expect("it exists");
+    let stepped = SteppedEngine::new();
+    stepped.push(vec![job(DueTime::Now)]);
+    let fetched = stepped.fetch().expect("a job");
+    stepped.clock.advance(fetched.spec.lease.expect("a lease"));
+    stepped.start_and_drop(stepped.engine.upkeep().run_once());
+    assert!(stepped.engine.upkeep().due_at() <= stepped.clock.now(), "it is still due");
+    stepped.run_upkeep();
+    let job = stepped.run(stepped.engine.get(fetched.id)).expect("no error").expect("it exists");
     assert_ne!(job.live.state, State::Running, "its lease was taken back");
 }
 

@@ -57,7 +57,7 @@ fn reading_a_result_publishes_no_second_end() {
 }
 
 #[test]
-fn a_slow_listener_is_told_how_many_events_it_missed() {
+fn a_slow_listener_gets_the_number_of_missed_events() {
     let scene = TestEngine::memory();
     let mut listener = scene.engine.listen();
     for _ in 0..5 {

@@ -70,8 +70,8 @@ impl fmt::Debug for FaultyStore {
 impl FaultyStore {
     pub(crate) fn test_engine() -> (TestEngine, Arc<Self>) {
         let clock = FakeClock::default();
-        let sick = Self::new(Memory::new(Arc::new(clock.clone())));
-        (TestEngine::on_store(Arc::clone(&sick) as Arc<dyn Store>, clock, None), sick)
+        let faulty = Self::new(Memory::new(Arc::new(clock.clone())));
+        (TestEngine::on_store(Arc::clone(&faulty) as Arc<dyn Store>, clock, None), faulty)
     }
 
     pub(crate) fn new(well: Memory) -> Arc<Self> {

@@ -24,9 +24,9 @@ use crate::test_engine::{
 
 #[test]
 fn a_claim_dropped_before_its_response_loses_no_job() {
-    let (scene, sick) = FaultyStore::test_engine();
+    let (scene, faulty) = FaultyStore::test_engine();
     let id = scene.push(job("q"));
-    sick.lose_answer_once(Verb::Claim);
+    faulty.lose_answer_once(Verb::Claim);
     drop(Task::waiting(scene.engine.fetch(ask("q"))));
     assert_eq!(scene.state(id), State::Running);
     scene.settle();
@@ -36,10 +36,10 @@ fn a_claim_dropped_before_its_response_loses_no_job() {
 
 #[test]
 fn a_job_of_a_dropped_push_runs_when_due() {
-    let (scene, sick) = FaultyStore::test_engine();
+    let (scene, faulty) = FaultyStore::test_engine();
     let mut later = job("q");
     later.due = DueTime::After(MINUTE);
-    sick.lose_answer_once(Verb::Push);
+    faulty.lose_answer_once(Verb::Push);
     drop(Task::waiting(scene.engine.push_all(later.into())));
     scene.pass(MINUTE);
     assert!(scene.try_fetch("q").is_some());
@@ -47,7 +47,7 @@ fn a_job_of_a_dropped_push_runs_when_due() {
 
 #[test]
 fn a_report_with_a_lost_response_notifies_waiting_callers() {
-    let (scene, sick) = FaultyStore::test_engine();
+    let (scene, faulty) = FaultyStore::test_engine();
     for is_dropped in [true, false] {
         let id = scene.push(job("q"));
         let fetched = scene.fetch("q");
@@ -62,10 +62,10 @@ fn a_report_with_a_lost_response_notifies_waiting_callers() {
         let mut listener = scene.engine.listen();
         let report = Finish::of(&fetched, Outcome::Cancel);
         if is_dropped {
-            sick.lose_answer_once(Verb::Apply);
+            faulty.lose_answer_once(Verb::Apply);
             drop(Task::waiting(scene.engine.finish(report)));
         } else {
-            sick.answer_with_error_once(Verb::Apply);
+            faulty.answer_with_error_once(Verb::Apply);
             assert_eq!(code(scene.engine.finish(report)), Some(Code::Unavailable));
         }
         assert_eq!(scene.state(id), State::Cancelled);
@@ -81,10 +81,10 @@ fn a_report_with_a_lost_response_notifies_waiting_callers() {
 
 #[test]
 fn a_retry_is_delivered_when_due_although_the_report_response_is_lost() {
-    let (scene, sick) = FaultyStore::test_engine();
+    let (scene, faulty) = FaultyStore::test_engine();
     scene.push(job("q"));
     let fetched = scene.fetch("q");
-    sick.lose_answer_once(Verb::Apply);
+    faulty.lose_answer_once(Verb::Apply);
     drop(Task::waiting(scene.engine.finish(Finish::of(&fetched, Outcome::Snooze(HOUR)))));
     scene.settle();
     scene.pass(HOUR);
@@ -93,16 +93,16 @@ fn a_retry_is_delivered_when_due_although_the_report_response_is_lost() {
 
 #[test]
 fn a_limit_or_schedule_whose_response_is_lost_applies() {
-    let (scene, sick) = FaultyStore::test_engine();
+    let (scene, faulty) = FaultyStore::test_engine();
     let timing = Timing::parse("timing", "every 1m").expect("a timing");
-    sick.lose_answer_once(Verb::Define);
+    faulty.lose_answer_once(Verb::Define);
     let set = scene.engine.schedules().set(name("s"), timing, Missed::Skip, job("q"));
     drop(Task::waiting(set));
     scene.settle();
     scene.pass(MINUTE);
     assert_eq!(scene.fetch_n("q", 10).len(), 1);
     let limit = Limit::parse("concurrency 0").expect("a limit");
-    sick.lose_answer_once(Verb::Define);
+    faulty.lose_answer_once(Verb::Define);
     drop(Task::waiting(scene.engine.limits().set(name("l"), limit)));
     scene.settle();
     scene.push(job("elsewhere"));
@@ -111,25 +111,25 @@ fn a_limit_or_schedule_whose_response_is_lost_applies() {
 
 /// A change of a definition takes effect, and its answer is lost.
 fn lose_define_answer<T>(
-    sick: &FaultyStore,
+    faulty: &FaultyStore,
     is_dropped: bool,
     change: impl Future<Output = Result<T, Error>>,
 ) {
-    lose_answer(sick, Verb::Define, is_dropped, change);
+    lose_answer(faulty, Verb::Define, is_dropped, change);
 }
 
 /// A call takes effect, and its answer is lost.
 fn lose_answer<T>(
-    sick: &FaultyStore,
+    faulty: &FaultyStore,
     verb: Verb,
     is_dropped: bool,
     change: impl Future<Output = Result<T, Error>>,
 ) {
     if is_dropped {
-        sick.lose_answer_once(verb);
+        faulty.lose_answer_once(verb);
         drop(Task::waiting(change));
     } else {
-        sick.answer_with_error_once(verb);
+        faulty.answer_with_error_once(verb);
         assert_eq!(code(change), Some(Code::Unavailable));
     }
 }
@@ -137,13 +137,13 @@ fn lose_answer<T>(
 #[test]
 fn limits_that_may_have_been_changed_are_read_again_before_the_next_push() {
     for is_dropped in [true, false] {
-        let (scene, sick) = FaultyStore::test_engine();
+        let (scene, faulty) = FaultyStore::test_engine();
         let none = Limit::parse("concurrency 0").expect("a limit");
-        lose_define_answer(&sick, is_dropped, scene.engine.limits().set(name("l"), none));
+        lose_define_answer(&faulty, is_dropped, scene.engine.limits().set(name("l"), none));
         // Upkeep has not run yet.
         let held = scene.push(job("q"));
         assert_eq!(scene.get(held).spec.limits.len(), 1);
-        lose_define_answer(&sick, is_dropped, scene.engine.limits().remove(name("l")));
+        lose_define_answer(&faulty, is_dropped, scene.engine.limits().remove(name("l")));
         let free = scene.push(job("q"));
         assert_eq!(scene.get(free).spec.limits, []);
     }
@@ -151,10 +151,10 @@ fn limits_that_may_have_been_changed_are_read_again_before_the_next_push() {
 
 #[test]
 fn a_push_is_refused_while_the_limits_cannot_be_read() {
-    let (scene, sick) = FaultyStore::test_engine();
+    let (scene, faulty) = FaultyStore::test_engine();
     let none = Limit::parse("concurrency 0").expect("a limit");
-    lose_define_answer(&sick, false, scene.engine.limits().set(name("l"), none));
-    sick.err_once(Verb::Entries);
+    lose_define_answer(&faulty, false, scene.engine.limits().set(name("l"), none));
+    faulty.err_once(Verb::Entries);
     assert_eq!(code(scene.engine.push_all(job("q").into())), Some(Code::Unavailable));
     let held = scene.push(job("q"));
     assert_eq!(scene.get(held).spec.limits.len(), 1);
@@ -162,16 +162,16 @@ fn a_push_is_refused_while_the_limits_cannot_be_read() {
 
 #[test]
 fn dropped_upkeep_is_still_due() {
-    let (scene, sick) = FaultyStore::test_engine();
+    let (scene, faulty) = FaultyStore::test_engine();
     let mut later = job("q");
     later.due = DueTime::After(MINUTE);
     scene.push(later);
     let running = scene.push(Spec { lease: Some(MINUTE), ..spec("other") });
     scene.fetch("other");
     scene.clock.advance(MINUTE);
-    sick.hold(Verb::Promote);
+    faulty.hold(Verb::Promote);
     drop(Task::waiting(scene.engine.upkeep().run_once()));
-    sick.release(Verb::Promote);
+    faulty.release(Verb::Promote);
     assert!(scene.engine.upkeep().due_at() <= scene.now());
     scene.settle();
     assert!(scene.try_fetch("q").is_some());
@@ -184,45 +184,45 @@ fn a_handler_whose_response_is_lost_reaches_waiting_fetches_at_once() {
     // A built-in handler allocates no id, so it is set in one write.
     let handler = Handler { id: BUILT_IN_ID, ..handler() };
     for is_dropped in [true, false] {
-        let (scene, sick) = FaultyStore::test_engine();
+        let (scene, faulty) = FaultyStore::test_engine();
         scene.push(job("q"));
         let mut waits = Task::waiting(scene.engine.fetch(host()));
         lose_define_answer(
-            &sick,
+            &faulty,
             is_dropped,
             scene.engine.handlers().set(name("work"), handler.clone()),
         );
         let jobs = waits.poll_if_woken().expect("it was woken").expect("fetched");
         assert_eq!(jobs.len(), 1);
     }
-    let (scene, sick) = FaultyStore::test_engine();
+    let (scene, faulty) = FaultyStore::test_engine();
     scene.push(job("q"));
     let mut waits = Task::waiting(scene.engine.fetch(host()));
-    let holds = sick.clone();
-    sick.after_next_call(Verb::Define, move || holds.hold(Verb::Entries));
+    let holds = faulty.clone();
+    faulty.after_next_call(Verb::Define, move || holds.hold(Verb::Entries));
     drop(Task::waiting(scene.engine.handlers().set(name("work"), handler)));
-    sick.release(Verb::Entries);
+    faulty.release(Verb::Entries);
     let jobs = waits.poll_if_woken().expect("it was woken").expect("fetched");
     assert_eq!(jobs.len(), 1, "the caller was dropped before it read the handlers again");
 }
 
 /// A call of upkeep takes effect, and its answer is lost.
-fn lose_upkeep_answer(scene: &TestEngine, sick: &FaultyStore, verb: Verb, is_dropped: bool) {
-    lose_answer(sick, verb, is_dropped, scene.engine.upkeep().run_once());
+fn lose_upkeep_answer(scene: &TestEngine, faulty: &FaultyStore, verb: Verb, is_dropped: bool) {
+    lose_answer(faulty, verb, is_dropped, scene.engine.upkeep().run_once());
     scene.pass(SECOND);
 }
 
 #[test]
 fn a_scheduled_job_is_delivered_when_due_although_the_push_response_is_lost() {
     for is_dropped in [true, false] {
-        let (scene, sick) = FaultyStore::test_engine();
+        let (scene, faulty) = FaultyStore::test_engine();
         let timing = Timing::parse("timing", "every 24h").expect("a timing");
         let later = NewJob { due: DueTime::After(HOUR), ..job("q") };
         let set = scene.engine.schedules().set(name("s"), timing, Missed::Once, later);
         block_on(set).expect("set");
         scene.settle();
         scene.clock.advance(DAY);
-        lose_upkeep_answer(&scene, &sick, Verb::Apply, is_dropped);
+        lose_upkeep_answer(&scene, &faulty, Verb::Apply, is_dropped);
         assert_eq!(scene.try_fetch("q"), None);
         scene.pass(HOUR);
         assert!(scene.try_fetch("q").is_some());
@@ -242,14 +242,14 @@ fn after(id: JobId) -> NewJob {
 #[test]
 fn a_held_job_is_delivered_when_due_although_the_delay_response_is_lost() {
     for is_dropped in [true, false] {
-        let (scene, sick) = FaultyStore::test_engine();
+        let (scene, faulty) = FaultyStore::test_engine();
         let first = scene.push(job("q"));
         let held = scene.push(after(first));
         let later = JobAction::Change(JobChanges {
             due: Some(DueTime::After(HOUR)),
             ..JobChanges::default()
         });
-        lose_answer(&sick, Verb::Apply, is_dropped, scene.engine.jobs().act(held.into(), &later));
+        lose_answer(&faulty, Verb::Apply, is_dropped, scene.engine.jobs().act(held.into(), &later));
         scene.pass(SECOND);
         let first = scene.fetch("q");
         scene.done(&first);
@@ -263,14 +263,14 @@ fn a_held_job_is_delivered_when_due_although_the_delay_response_is_lost() {
 #[test]
 fn a_job_handed_back_with_a_lost_response_is_under_the_current_limits() {
     for is_dropped in [true, false] {
-        let (scene, sick) = FaultyStore::test_engine();
+        let (scene, faulty) = FaultyStore::test_engine();
         scene.push(job("q"));
         let fetched = scene.fetch("q");
         let none = Limit::parse("concurrency 0").expect("a limit");
         block_on(scene.engine.limits().set(name("l"), none)).expect("set");
         scene.settle();
         let report = Finish::of(&fetched, Outcome::Interrupted);
-        lose_answer(&sick, Verb::Apply, is_dropped, scene.engine.finish(report));
+        lose_answer(&faulty, Verb::Apply, is_dropped, scene.engine.finish(report));
         scene.pass(SECOND);
         assert_eq!(scene.try_fetch("q"), None);
     }
@@ -278,30 +278,30 @@ fn a_job_handed_back_with_a_lost_response_is_under_the_current_limits() {
 
 #[test]
 fn a_limit_is_applied_to_jobs_although_upkeep_was_dropped() {
-    let (scene, sick) = FaultyStore::test_engine();
+    let (scene, faulty) = FaultyStore::test_engine();
     scene.push(job("q"));
     let fetched = scene.fetch("q");
     let none = Limit::parse("concurrency 0").expect("a limit");
     block_on(scene.engine.limits().set(name("l"), none)).expect("set");
     scene.settle();
     scene.finish(&fetched, Outcome::Interrupted);
-    sick.hold(Verb::Get);
+    faulty.hold(Verb::Get);
     drop(Task::waiting(scene.engine.upkeep().run_once()));
-    sick.release(Verb::Get);
+    faulty.release(Verb::Get);
     scene.settle();
     assert_eq!(scene.try_fetch("q"), None);
 }
 
 #[test]
 fn held_jobs_are_promoted_although_upkeep_was_dropped() {
-    let (scene, sick) = FaultyStore::test_engine();
+    let (scene, faulty) = FaultyStore::test_engine();
     let first = scene.push(job("q"));
     let held = scene.push(NewJob { due: DueTime::After(HOUR), ..after(first) });
     scene.push(NewJob { due: DueTime::After(SECOND), ..job("other") });
     scene.clock.advance(SECOND);
-    sick.hold(Verb::List);
+    faulty.hold(Verb::List);
     drop(Task::waiting(scene.engine.upkeep().run_once()));
-    sick.release(Verb::List);
+    faulty.release(Verb::List);
     scene.settle();
     let first = scene.fetch("q");
     scene.done(&first);
@@ -311,12 +311,12 @@ fn held_jobs_are_promoted_although_upkeep_was_dropped() {
 
 #[test]
 fn counts_survive_dropped_upkeep() {
-    let (scene, sick) = FaultyStore::test_engine();
+    let (scene, faulty) = FaultyStore::test_engine();
     scene.push(job("q"));
     scene.clock.advance(SECOND.times(5));
-    sick.hold(Verb::Note);
+    faulty.hold(Verb::Note);
     drop(Task::waiting(scene.engine.upkeep().run_once()));
-    sick.release(Verb::Note);
+    faulty.release(Verb::Note);
     scene.pass(SECOND.times(5));
     let stats = block_on(scene.engine.jobs().stats(name("pushed"), StatStep::Hour)).expect("stats");
     assert_eq!(stats.iter().map(|(_, n)| n).sum::<u64>(), 1);
@@ -324,17 +324,17 @@ fn counts_survive_dropped_upkeep() {
 
 #[test]
 fn jobs_without_a_lease_are_delivered_together_or_not_at_all() {
-    let (scene, sick) = FaultyStore::test_engine();
+    let (scene, faulty) = FaultyStore::test_engine();
     let free = Spec { lease: None, ..spec("q") };
     let ids = [scene.push(free.clone()), scene.push(free), scene.push(job("q"))];
     let jobs = scene.fetch_n("q", 3);
-    sick.err_once(Verb::Apply);
+    faulty.err_once(Verb::Apply);
     let given = block_on(scene.engine.deliveries().hand_over(jobs)).expect("leased jobs are valid");
     assert_eq!(given.iter().map(|job| job.id).collect::<Vec<_>>(), ids[2..]);
     scene.done(&given[0]);
     scene.pass(LEASE);
     let jobs = scene.fetch_n("q", 3);
-    sick.err_once(Verb::Apply);
+    faulty.err_once(Verb::Apply);
     assert_eq!(code(scene.engine.deliveries().hand_over(jobs)), Some(Code::Unavailable));
     scene.pass(LEASE);
     let jobs = scene.fetch_n("q", 3);

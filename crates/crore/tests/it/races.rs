@@ -14,25 +14,25 @@ use crate::test_engine::{HOUR, LEASE, Task, job, jobs, name, spec};
 
 #[test]
 fn a_wait_that_begins_while_its_job_ends_and_is_removed_gets_the_end() {
-    let (scene, sick) = FaultyStore::test_engine();
+    let (scene, faulty) = FaultyStore::test_engine();
     let id = scene.push(Spec { retain: JobRetention::Nothing, ..spec("q") });
     let fetched = scene.fetch("q");
-    sick.hold(Verb::Get);
+    faulty.hold(Verb::Get);
     let mut waiter = Task::waiting(scene.engine.wait(id, HOUR));
     scene.done(&fetched);
-    sick.release(Verb::Get);
+    faulty.release(Verb::Get);
     let ended = waiter.poll().expect("a response").expect("no error").expect("ended");
     assert_eq!((ended.id, ended.state), (id, None));
 }
 
 #[test]
 fn a_lease_renewed_during_its_expiry_still_expires_later() {
-    let (scene, sick) = FaultyStore::test_engine();
+    let (scene, faulty) = FaultyStore::test_engine();
     let id = scene.push(job("q"));
     let fetched = scene.fetch("q");
     let lease = Renew { id, delivery: fetched.live.delivery, span: None };
     let engine = scene.engine.clone();
-    sick.after_next_call(Verb::Lapsed, move || {
+    faulty.after_next_call(Verb::Lapsed, move || {
         block_on(engine.renew(vec![lease])).expect("renewed");
     });
     scene.pass(LEASE);
@@ -43,7 +43,7 @@ fn a_lease_renewed_during_its_expiry_still_expires_later() {
 
 #[test]
 fn a_limit_changed_during_the_scan_is_applied_to_all_jobs() {
-    let (scene, sick) = FaultyStore::test_engine();
+    let (scene, faulty) = FaultyStore::test_engine();
     let ids: Vec<JobId> = (0..3)
         .flat_map(|_| scene.push_all(jobs("q", 1000)))
         .map(|taken| taken.id().expect("new"))
@@ -54,10 +54,10 @@ fn a_limit_changed_during_the_scan_is_applied_to_all_jobs() {
     };
     set("concurrency 1");
     block_on(scene.engine.upkeep().run_once()).expect("the first thousand");
-    sick.hold(Verb::List);
+    faulty.hold(Verb::List);
     let mut sweep = Task::waiting(scene.engine.upkeep().run_once());
     block_on(scene.engine.limits().remove(name("l"))).expect("removed");
-    sick.release(Verb::List);
+    faulty.release(Verb::List);
     sweep.poll().expect("ended").expect("no error");
     scene.settle();
     assert!(ids.iter().all(|id| scene.get(*id).spec.limits.is_empty()));
@@ -65,13 +65,13 @@ fn a_limit_changed_during_the_scan_is_applied_to_all_jobs() {
 
 #[test]
 fn a_job_pushed_while_a_limit_is_set_is_under_the_limit() {
-    let (scene, sick) = FaultyStore::test_engine();
-    sick.hold(Verb::Push);
+    let (scene, faulty) = FaultyStore::test_engine();
+    faulty.hold(Verb::Push);
     let mut push = Task::waiting(scene.engine.push_all(job("q").into()));
     let limit = Limit::parse("concurrency 0").expect("a limit");
     block_on(scene.engine.limits().set(name("l"), limit)).expect("set");
     scene.settle();
-    sick.release(Verb::Push);
+    faulty.release(Verb::Push);
     push.poll().expect("answered").expect("no error");
     scene.settle();
     assert_eq!(scene.try_fetch("q"), None);
@@ -80,18 +80,18 @@ fn a_job_pushed_while_a_limit_is_set_is_under_the_limit() {
 #[test]
 fn a_job_whose_push_response_is_lost_is_under_a_limit_set_meanwhile() {
     for is_dropped in [true, false] {
-        let (scene, sick) = FaultyStore::test_engine();
-        sick.hold(Verb::Push);
+        let (scene, faulty) = FaultyStore::test_engine();
+        faulty.hold(Verb::Push);
         let mut push = Task::waiting(scene.engine.push_all(job("q").into()));
         let limit = Limit::parse("concurrency 0").expect("a limit");
         block_on(scene.engine.limits().set(name("l"), limit)).expect("set");
         scene.settle();
         if is_dropped {
-            sick.lose_answer_once(Verb::Push);
+            faulty.lose_answer_once(Verb::Push);
         } else {
-            sick.answer_with_error_once(Verb::Push);
+            faulty.answer_with_error_once(Verb::Push);
         }
-        sick.release(Verb::Push);
+        faulty.release(Verb::Push);
         assert_eq!(push.poll().is_none(), is_dropped, "it is stored without a response");
         drop(push);
         scene.settle();
@@ -101,11 +101,11 @@ fn a_job_whose_push_response_is_lost_is_under_a_limit_set_meanwhile() {
 
 #[test]
 fn limits_read_before_a_change_do_not_replace_newer_ones() {
-    let (scene, sick) = FaultyStore::test_engine();
+    let (scene, faulty) = FaultyStore::test_engine();
     let engine = scene.engine.clone();
     let limit = |text| Limit::parse(text).expect("a limit");
     // The second limit is set and read while the answer to the first read is pending.
-    sick.after_next_call(Verb::Entries, move || {
+    faulty.after_next_call(Verb::Entries, move || {
         block_on(engine.limits().set(name("second"), limit("concurrency 0"))).expect("set");
     });
     scene.push(job("q"));
@@ -123,9 +123,9 @@ fn limits_read_before_a_change_do_not_replace_newer_ones() {
 
 #[test]
 fn a_queue_is_paused_despite_a_concurrent_change_of_its_settings() {
-    let (scene, sick) = FaultyStore::test_engine();
+    let (scene, faulty) = FaultyStore::test_engine();
     let engine = scene.engine.clone();
-    sick.after_next_call(Verb::Entries, move || {
+    faulty.after_next_call(Verb::Entries, move || {
         let settings = QueueSettings { max_done: 7, ..QueueSettings::default() };
         block_on(engine.queues().set(name("q"), settings)).expect("set");
     });

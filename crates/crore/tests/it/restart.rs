@@ -28,11 +28,11 @@ fn workers_keep_their_jobs_for_one_lease_after_a_restart() {
 
 #[test]
 fn leases_expire_on_time_after_a_restart_on_a_full_disk() {
-    let (scene, sick) = FaultyStore::test_engine();
+    let (scene, faulty) = FaultyStore::test_engine();
     let id = scene.push(job("q"));
     scene.fetch("q");
     scene.clock.advance(SECOND.times(20));
-    sick.full_once(Verb::Renew);
+    faulty.full_once(Verb::Renew);
     let scene = scene.restarted();
     scene.pass(SECOND.times(9));
     assert_eq!(scene.state(id), State::Running);

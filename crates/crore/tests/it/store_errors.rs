@@ -29,10 +29,10 @@ const DONE: Outcome = Outcome::Done { result: None };
 
 #[test]
 fn every_call_to_an_engine_on_a_poisoned_store_fails() {
-    let (scene, sick) = FaultyStore::test_engine();
+    let (scene, faulty) = FaultyStore::test_engine();
     let id = scene.push(job("q"));
     let running = scene.fetch("q");
-    sick.poison();
+    faulty.poison();
     let (engine, delivery) = (&scene.engine, running.live.delivery);
     let query = ListQuery { state: State::Ready, queue: None, kind: None, after: None, n: 10 };
     let timing = Timing::parse("timing", "every 1m").expect("a timing");
@@ -92,59 +92,59 @@ fn every_call_to_an_engine_on_a_poisoned_store_fails() {
 }
 
 #[test]
-fn an_error_goes_to_its_caller_and_the_next_call_is_served() {
-    let (scene, sick) = FaultyStore::test_engine();
-    sick.err_once(Verb::Push);
+fn a_store_error_is_returned_and_the_next_call_succeeds() {
+    let (scene, faulty) = FaultyStore::test_engine();
+    faulty.err_once(Verb::Push);
     assert_eq!(code(scene.engine.push_all(job("q").into())), Some(Code::Unavailable));
     scene.push(job("q"));
-    sick.err_once(Verb::Claim);
+    faulty.err_once(Verb::Claim);
     assert_eq!(code(scene.engine.fetch(ask("q"))), Some(Code::Unavailable));
     let fetched = scene.fetch("q");
-    sick.err_once(Verb::Apply);
+    faulty.err_once(Verb::Apply);
     assert_eq!(code(scene.engine.finish(Finish::of(&fetched, DONE))), Some(Code::Unavailable));
     scene.done(&fetched);
 }
 
 #[test]
 fn a_woken_fetch_that_fails_passes_the_wake_up_on() {
-    let (scene, sick) = FaultyStore::test_engine();
+    let (scene, faulty) = FaultyStore::test_engine();
     let mut first = Task::waiting(scene.engine.fetch(wait_for("q")));
     let mut second = Task::waiting(scene.engine.fetch(wait_for("q")));
     scene.push(job("q"));
-    sick.err_once(Verb::Claim);
+    faulty.err_once(Verb::Claim);
     assert!(first.poll_if_woken().expect("woken").is_err());
     assert_eq!(second.poll_if_woken().expect("woken").expect("no error").len(), 1);
 }
 
 #[test]
 fn a_fetch_dropped_during_a_slow_claim_passes_the_wake_up_on() {
-    let (scene, sick) = FaultyStore::test_engine();
+    let (scene, faulty) = FaultyStore::test_engine();
     let mut first = Task::waiting(scene.engine.fetch(wait_for("q")));
     let mut second = Task::waiting(scene.engine.fetch(wait_for("q")));
     scene.push(job("q"));
-    sick.hold(Verb::Claim);
+    faulty.hold(Verb::Claim);
     assert!(first.poll_if_woken().is_none());
     drop(first);
-    sick.release(Verb::Claim);
+    faulty.release(Verb::Claim);
     assert_eq!(second.poll_if_woken().expect("woken").expect("no error").len(), 1);
 }
 
 #[test]
 fn a_slow_call_delays_no_other_call() {
-    let (scene, sick) = FaultyStore::test_engine();
+    let (scene, faulty) = FaultyStore::test_engine();
     let id = scene.push(job("q"));
-    sick.hold(Verb::Push);
+    faulty.hold(Verb::Push);
     let mut push = Task::waiting(scene.engine.push_all(job("slow").into()));
     let fetched = scene.fetch("q");
     assert_eq!(fetched.id, id);
     scene.done(&fetched);
-    sick.release(Verb::Push);
+    faulty.release(Verb::Push);
     assert_eq!(push.poll_if_woken().expect("answered").expect("no error").jobs.len(), 1);
 }
 
 /// Makes upkeep fail at a verb, and runs it again when it is due.
-fn fail_upkeep_once(scene: &TestEngine, sick: &FaultyStore, verb: Verb, after: Span) {
-    sick.err_once(verb);
+fn fail_upkeep_once(scene: &TestEngine, faulty: &FaultyStore, verb: Verb, after: Span) {
+    faulty.err_once(verb);
     scene.clock.advance(after);
     assert_eq!(code(scene.engine.upkeep().run_once()), Some(Code::Unavailable), "{verb:?}");
     assert!(scene.engine.upkeep().due_at() > scene.now(), "{verb:?} is not retried at once");
@@ -153,60 +153,60 @@ fn fail_upkeep_once(scene: &TestEngine, sick: &FaultyStore, verb: Verb, after: S
 
 #[test]
 fn upkeep_retries_failed_store_calls() {
-    let (scene, sick) = FaultyStore::test_engine();
+    let (scene, faulty) = FaultyStore::test_engine();
     let mut later = job("q");
     later.due = DueTime::After(MINUTE);
     let id = scene.push(later);
-    fail_upkeep_once(&scene, &sick, Verb::Promote, MINUTE);
+    fail_upkeep_once(&scene, &faulty, Verb::Promote, MINUTE);
     assert_eq!(scene.state(id), State::Ready);
     scene.fetch("q");
-    fail_upkeep_once(&scene, &sick, Verb::Lapsed, LEASE);
+    fail_upkeep_once(&scene, &faulty, Verb::Lapsed, LEASE);
     assert_eq!(scene.state(id), State::Ready);
     scene.fetch("q");
-    fail_upkeep_once(&scene, &sick, Verb::Apply, LEASE);
+    fail_upkeep_once(&scene, &faulty, Verb::Apply, LEASE);
     assert_eq!(scene.get(id).live.crashes, 2);
 }
 
 #[test]
 fn a_timeout_is_enforced_after_a_failed_store_call() {
-    let (scene, sick) = FaultyStore::test_engine();
+    let (scene, faulty) = FaultyStore::test_engine();
     let id = scene.push(Spec { timeout: Some(SECOND.times(8)), ..spec("q") });
     scene.pass(SECOND.times(6));
     scene.fetch("q");
-    fail_upkeep_once(&scene, &sick, Verb::Apply, SECOND.times(8));
+    fail_upkeep_once(&scene, &faulty, Verb::Apply, SECOND.times(8));
     assert_eq!(scene.get(id).live.history[0].ended, DeliveryEnd::TimedOut);
 }
 
 #[test]
 fn counts_survive_a_failed_store_call() {
-    let (scene, sick) = FaultyStore::test_engine();
+    let (scene, faulty) = FaultyStore::test_engine();
     scene.push_all(jobs("q", 3));
-    fail_upkeep_once(&scene, &sick, Verb::Note, SECOND.times(5));
+    fail_upkeep_once(&scene, &faulty, Verb::Note, SECOND.times(5));
     let stats = block_on(scene.engine.jobs().stats(name("pushed"), StatStep::Hour)).expect("stats");
     assert_eq!(stats.iter().map(|(_, n)| n).sum::<u64>(), 3);
 }
 
 #[test]
 fn a_schedule_fires_after_a_failed_store_call() {
-    let (scene, sick) = FaultyStore::test_engine();
+    let (scene, faulty) = FaultyStore::test_engine();
     let timing = Timing::parse("timing", "every 1m").expect("a timing");
     let set = scene.engine.schedules().set(name("s"), timing, Missed::Skip, job("q"));
     block_on(set).expect("set");
     scene.settle();
-    fail_upkeep_once(&scene, &sick, Verb::Apply, MINUTE);
+    fail_upkeep_once(&scene, &faulty, Verb::Apply, MINUTE);
     assert_eq!(scene.fetch_n("q", 10).len(), 1);
 }
 
 #[test]
 fn one_lost_renewal_expires_not_even_the_shortest_lease() {
-    let (scene, sick) = FaultyStore::test_engine();
+    let (scene, faulty) = FaultyStore::test_engine();
     let id = scene.push(Spec { lease: Some(SECOND), ..spec("q") });
     let pop = scene.engine.pop("q", async |_: &Work<'_>| {
         std::future::pending::<()>().await;
         Ok::<_, String>(())
     });
     let running = Task::waiting(pop);
-    sick.err_once(Verb::Renew);
+    faulty.err_once(Verb::Renew);
     scene.clock.advance(Span::from_millis(333));
     assert_eq!(code(scene.engine.upkeep().run_once()), Some(Code::Unavailable));
     for _ in 0..10 {
@@ -221,9 +221,9 @@ fn one_lost_renewal_expires_not_even_the_shortest_lease() {
 
 #[test]
 fn a_limit_applies_even_if_reading_it_back_failed() {
-    let (scene, sick) = FaultyStore::test_engine();
+    let (scene, faulty) = FaultyStore::test_engine();
     let limit = Limit::parse("concurrency 0").expect("a limit");
-    sick.err_once(Verb::Entries);
+    faulty.err_once(Verb::Entries);
     assert_eq!(code(scene.engine.limits().set(name("l"), limit)), Some(Code::Unavailable));
     scene.push(job("q"));
     scene.pass(SECOND);
@@ -231,17 +231,17 @@ fn a_limit_applies_even_if_reading_it_back_failed() {
 }
 
 /// An engine with its own thread, on the system clock.
-fn engine_with_thread(sick: &Arc<FaultyStore>) -> Engine {
-    Engine::on(Arc::<FaultyStore>::clone(sick), Arc::new(SystemClock), Options::default())
+fn engine_with_thread(faulty: &Arc<FaultyStore>) -> Engine {
+    Engine::on(Arc::<FaultyStore>::clone(faulty), Arc::new(SystemClock), Options::default())
         .expect("created")
 }
 
 #[test]
 fn a_pending_upkeep_call_blocks_neither_fetch_timeouts_nor_stop() {
-    let sick = FaultyStore::new(Memory::default());
-    let engine = engine_with_thread(&sick);
+    let faulty = FaultyStore::new(Memory::default());
+    let engine = engine_with_thread(&faulty);
     for verb in [Verb::Promote, Verb::Lapsed, Verb::Prune, Verb::Entries] {
-        sick.hold(verb);
+        faulty.hold(verb);
     }
     let mut later = job("q");
     later.due = DueTime::After(Span::from_millis(1));
@@ -254,15 +254,15 @@ fn a_pending_upkeep_call_blocks_neither_fetch_timeouts_nor_stop() {
 
 #[test]
 fn a_worker_on_a_failing_store_ends_when_the_engine_stops() {
-    let sick = FaultyStore::new(Memory::default());
-    let engine = engine_with_thread(&sick);
+    let faulty = FaultyStore::new(Memory::default());
+    let engine = engine_with_thread(&faulty);
     for _ in 0..1000 {
-        sick.err_once(Verb::Claim);
+        faulty.err_once(Verb::Claim);
     }
     std::thread::scope(|scope| {
         let worker = engine.worker(["q"]);
         let run = scope.spawn(|| worker.run_blocking(|_: &Work<'_>| Ok::<_, String>(())));
-        eventually(Duration::from_secs(10), || sick.errs_left(Verb::Claim) < 1000);
+        eventually(Duration::from_secs(10), || faulty.errs_left(Verb::Claim) < 1000);
         engine.stop().expect("stopped");
         assert_eq!(run.join().expect("no panic").expect("no error"), 0);
     });
@@ -270,9 +270,9 @@ fn a_worker_on_a_failing_store_ends_when_the_engine_stops() {
 
 #[test]
 fn a_report_is_retried_and_its_lease_renewed_while_the_store_is_unavailable() {
-    let (scene, sick) = FaultyStore::test_engine();
+    let (scene, faulty) = FaultyStore::test_engine();
     let id = scene.push(job("q"));
-    sick.err_once(Verb::Apply);
+    faulty.err_once(Verb::Apply);
     let run = async |_: &Work<'_>| Ok::<_, String>(());
     let mut pop = Task::waiting(scene.engine.pop("q", run));
     assert_eq!(scene.state(id), State::Running);
@@ -300,16 +300,16 @@ fn a_panic_in_one_thread_stops_the_worker() {
 
 #[test]
 fn an_error_in_one_thread_stops_the_worker() {
-    let sick = FaultyStore::new(Memory::default());
-    let engine = engine_with_thread(&sick);
+    let faulty = FaultyStore::new(Memory::default());
+    let engine = engine_with_thread(&faulty);
     std::thread::scope(|scope| {
         let worker = engine.worker(["q"]).parallel(4);
         let run = scope.spawn(|| worker.run_blocking(|_: &Work<'_>| Ok::<_, String>(())));
         eventually(Duration::from_secs(10), || engine.deliveries().waiting() == 4);
-        sick.hold(Verb::Claim);
+        faulty.hold(Verb::Claim);
         block_on(engine.push_all(job("q").into())).expect("pushed");
-        sick.poison();
-        sick.release(Verb::Claim);
+        faulty.poison();
+        faulty.release(Verb::Claim);
         // The woken thread gets the error; the others stop waiting.
         let ended = run.join().expect("no panic");
         assert_eq!(ended.expect_err("poisoned").code(), Code::Poisoned);

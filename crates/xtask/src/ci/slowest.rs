@@ -87,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn the_slowest_comes_first_and_a_missing_report_is_none() {
+    fn the_slowest_test_is_first_and_a_missing_report_is_empty() {
         let file = std::env::temp_dir().join(format!("crore-junit-{}.xml", std::process::id()));
         std::fs::write(&file, REPORT).expect("written");
         let text = slowest_tests(&file).expect("a report");

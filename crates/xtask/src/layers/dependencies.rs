@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn the_product_uses_crates_of_the_tests_as_dev_dependencies_alone() {
+    fn the_product_uses_test_crates_as_dev_dependencies_only() {
         for name in [TESTS_ONLY, CONFORMANCE] {
             assert_eq!(faults("crore-store", &dev(name)).len(), 0, "{name}");
             assert_eq!(faults("crore-store", &optional(name)).len(), 1, "{name}");

@@ -9,23 +9,23 @@ const SHARED: &str = include_str!("shared_names.txt");
 
 /// One fault for each name that several top-level types have.
 pub(super) fn duplicates(sources: &[SourceFile]) -> Vec<String> {
-    let mut places: BTreeMap<&str, Vec<String>> = BTreeMap::new();
+    let mut locations: BTreeMap<&str, Vec<String>> = BTreeMap::new();
     for source in sources.iter().filter(|source| source.is_product() && !is_schema(source)) {
         for (index, line) in source.text.lines().enumerate() {
             if let Some(name) = defined(line) {
-                places.entry(name).or_default().push(format!("{}:{}", source.path, index + 1));
+                locations.entry(name).or_default().push(format!("{}:{}", source.path, index + 1));
             }
         }
     }
-    places.retain(|name, places| places.len() > 1 && !is_shared(name));
-    let fault = |(name, places): (&str, Vec<String>)| {
+    locations.retain(|name, locations| locations.len() > 1 && !is_shared(name));
+    let fault = |(name, locations): (&str, Vec<String>)| {
         format!(
             "`{name}` names {} types, give each its own name: {}",
-            places.len(),
-            places.join(", ")
+            locations.len(),
+            locations.join(", ")
         )
     };
-    places.into_iter().map(fault).collect()
+    locations.into_iter().map(fault).collect()
 }
 
 /// The structures of the public API keep the names of its schema.

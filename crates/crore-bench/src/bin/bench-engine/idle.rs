@@ -39,7 +39,7 @@ pub(crate) fn measure(bench: &mut EngineBench) {
         while engine.deliveries().waiting() < scale.fetchers {
             thread::sleep(Duration::from_millis(10));
         }
-        // Until the last one waits too.
+        // Gives the last one time to start waiting.
         thread::sleep(OBSERVED_FOR / 2);
         let bytes = machine::resident().saturating_sub(before);
         let start = thread_cpu_time();

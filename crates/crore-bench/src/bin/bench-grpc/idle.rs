@@ -11,8 +11,8 @@ use crore_bench::server::BenchServer;
 use crore_bench::server::measurement::ServerBench;
 
 const MEGABYTES: f64 = 150.0;
-/// Of one core.
-const PERCENT: f64 = 2.0;
+/// Maximum processor time of the server, in percent of one core.
+const MAX_CORE_PERCENT: f64 = 2.0;
 const OBSERVED_FOR: Duration = Duration::from_secs(10);
 
 pub(crate) fn measure(bench: &mut ServerBench) {
@@ -25,7 +25,7 @@ pub(crate) fn measure(bench: &mut ServerBench) {
         for nth in 0..n {
             workers.push(BareWorker::start(crore.address, &format!("worker {nth}")).await);
         }
-        // Until the last one waits too.
+        // Gives the last one time to start waiting.
         sleep(OBSERVED_FOR / 5).await;
         let (bytes, cpu) = (crore.resident(), crore.cpu_seconds());
         sleep_until(Instant::now() + OBSERVED_FOR).await;
@@ -41,7 +41,7 @@ pub(crate) fn measure(bench: &mut ServerBench) {
         ReportRow::with_bound(
             format!("{name}: share of a core"),
             (cpu / OBSERVED_FOR.as_secs_f64() * 100.0, "%"),
-            PERCENT,
+            MAX_CORE_PERCENT,
         ),
     ]);
     let each = bytes.saturating_sub(before) as f64 / n as f64;

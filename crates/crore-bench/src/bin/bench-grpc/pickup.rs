@@ -14,8 +14,8 @@ use crore_bench::server::fsync::FsyncProbe;
 use crore_bench::server::measurement::{PAYLOAD_BYTES, ServerBench};
 use crore_bench::server::pickup::PickupTimes;
 
-/// Allowed in addition, in microseconds.
-const MORE: f64 = 500.0;
+/// Constant part of the bound, in microseconds.
+const EXTRA_MICROS: f64 = 500.0;
 
 /// Long enough for all threads to sleep.
 const REST: Duration = Duration::from_millis(2);
@@ -29,7 +29,7 @@ pub(crate) fn measure(bench: &mut ServerBench) {
         bench,
         "push to a worker's stream, idle, p99",
         "2 bare trips + fdatasync + 0.5 ms",
-        MORE,
+        EXTRA_MICROS,
     );
 }
 

@@ -26,7 +26,7 @@ pub(crate) fn measure(bench: &mut ServerBench) {
             connection.send(&fetch).await;
             waiting.push(connection);
         }
-        // Until the last one waits too.
+        // Gives the last one time to start waiting.
         sleep(OBSERVED_FOR / 2).await;
         let (bytes, cpu) = (crore.resident(), crore.cpu_seconds());
         sleep_until(Instant::now() + OBSERVED_FOR).await;

@@ -14,7 +14,7 @@ use crore_bench::server::measurement::ServerBench;
 use crore_bench::server::pickup::PickupTimes;
 
 /// Constant part of the bound, in microseconds.
-const MORE: f64 = 1000.0;
+const EXTRA_MICROS: f64 = 1000.0;
 
 /// Long enough for a poll to arrive and for all threads to sleep.
 const REST: Duration = Duration::from_millis(2);
@@ -28,7 +28,7 @@ pub(crate) fn measure(bench: &mut ServerBench) {
         bench,
         "push to long poll answered, idle, p99",
         "2 bare trips + fdatasync + 1 ms",
-        MORE,
+        EXTRA_MICROS,
     );
 }
 

@@ -86,9 +86,9 @@ impl CommitSignal {
 fn write_all(mut engine: Box<dyn JobTable>, requests: &Receiver<CommitRequest>) {
     while let Ok(first) = requests.recv() {
         let waiting = std::iter::once(first).chain(requests.try_iter());
-        let (asks, answers): (Vec<_>, Vec<_>) =
+        let (writes, answers): (Vec<_>, Vec<_>) =
             waiting.map(|request| (request.write, request.committed)).unzip();
-        engine.commit(&asks);
+        engine.commit(&writes);
         answers.iter().flatten().for_each(|answer| answer.signal());
     }
 }
@@ -106,28 +106,24 @@ impl Database {
 
     fn start(name: &'static str, engine: Box<dyn JobTable>, job_bytes: usize) -> Self {
         let readers = (0..drivers()).map(|_| Mutex::new(engine.connect())).collect();
-        let (asks, requests) = mpsc::channel();
+        let (sender, requests) = mpsc::channel();
         let writer = Some(thread::spawn(move || write_all(engine, &requests)));
         let body = vec![7; job_bytes].into();
-        let (last, ready, asks) = (0.into(), Mutex::default(), Some(asks));
-        Self { name, body, last, ready, requests: asks, writer, readers }
+        let (last, ready, sender) = (0.into(), Mutex::default(), Some(sender));
+        Self { name, body, last, ready, requests: sender, writer, readers }
     }
 
-    fn submit(&self, ask: TableWrite, answer: Option<Arc<CommitSignal>>) {
-        self.requests
-            .as_ref()
-            .unwrap()
-            .send(CommitRequest { write: ask, committed: answer })
-            .unwrap();
+    fn submit(&self, write: TableWrite, committed: Option<Arc<CommitSignal>>) {
+        self.requests.as_ref().unwrap().send(CommitRequest { write, committed }).unwrap();
     }
 
     /// Submits all writes, and waits for the last.
-    async fn submit_and_wait(&self, asks: impl Iterator<Item = TableWrite>) {
+    async fn submit_and_wait(&self, writes: impl Iterator<Item = TableWrite>) {
         let answer = Arc::new(CommitSignal::default());
-        let mut asks = asks.peekable();
-        while let Some(ask) = asks.next() {
-            let last = asks.peek().is_none();
-            self.submit(ask, last.then(|| Arc::clone(&answer)));
+        let mut writes = writes.peekable();
+        while let Some(write) = writes.next() {
+            let last = writes.peek().is_none();
+            self.submit(write, last.then(|| Arc::clone(&answer)));
         }
         CommitWait(answer).await;
     }

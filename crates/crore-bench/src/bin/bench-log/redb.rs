@@ -27,13 +27,13 @@ impl JobTable for Redb {
         Box::new(Self(Arc::clone(&self.0)))
     }
 
-    fn commit(&mut self, asks: &[TableWrite]) {
+    fn commit(&mut self, writes: &[TableWrite]) {
         let transaction = self.0.begin_write().unwrap();
         {
             let mut jobs = transaction.open_table(JOBS).unwrap();
             let mut claims = transaction.open_table(CLAIMS).unwrap();
-            for ask in asks {
-                match ask {
+            for write in writes {
+                match write {
                     TableWrite::Put(id, body) => {
                         assert!(jobs.insert(id, &body[..]).unwrap().is_none());
                     }

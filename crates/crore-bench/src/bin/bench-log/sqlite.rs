@@ -33,7 +33,7 @@ impl JobTable for Sqlite {
         Box::new(Self::at(self.path.clone()))
     }
 
-    fn commit(&mut self, asks: &[TableWrite]) {
+    fn commit(&mut self, writes: &[TableWrite]) {
         let transaction = self.connection.transaction().unwrap();
         {
             let put = "INSERT INTO jobs (id, body) VALUES (?1, ?2)";
@@ -41,8 +41,8 @@ impl JobTable for Sqlite {
             let claim = "UPDATE jobs SET delivery = ?2 WHERE id = ?1";
             let mut claim = transaction.prepare_cached(claim).unwrap();
             let mut remove = transaction.prepare_cached("DELETE FROM jobs WHERE id = ?1").unwrap();
-            for ask in asks {
-                let changed = match ask {
+            for write in writes {
+                let changed = match write {
                     TableWrite::Put(id, body) => put.execute((*id as i64, &body[..])),
                     TableWrite::Claim(id, delivery) => {
                         claim.execute((*id as i64, *delivery as i64))

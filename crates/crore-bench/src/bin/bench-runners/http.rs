@@ -42,9 +42,9 @@ async fn calls(
     parallel: usize,
 ) {
     let (n, queue) = (bench.scale.pickups * 10, queue(parallel));
-    let (sort, goal) =
+    let (label, goal) =
         if pooled { ("pooled", Goal::AtLeast(0.7)) } else { ("not pooled", Goal::None) };
-    let kind = format!("{sort} {queue}");
+    let kind = format!("{label} {queue}");
     let settings = json!({ "url": url, "method": "POST" });
     let handler =
         json!({ "runner": "http", "settings": settings, "queue": queue, "pooled": pooled });
@@ -53,7 +53,7 @@ async fn calls(
     let client = reqwest::Client::new();
     compare_rates(
         bench,
-        (&format!("http {sort}, {parallel} at a time"), n, goal),
+        (&format!("http {label}, {parallel} at a time"), n, goal),
         async || crore.run_all(&kind, &queue, n).await,
         ("bare reqwest", async || {
             let (client, url) = (client.clone(), url.to_owned());

@@ -148,7 +148,7 @@ fn a_disk_that_crashed_or_was_killed_is_off() {
 }
 
 #[test]
-fn a_write_after_a_crash_leaves_the_moment_of_the_crash_alone() {
+fn a_write_after_a_crash_does_not_change_the_crashed_state() {
     let (disk, f) = disk_with(b"durable");
     f.write(0, b"D").expect("written");
     let first = disk.cut(PowerCutStyle::Kept, Random::new(1));
@@ -255,7 +255,7 @@ fn a_created_file_survives_any_crash() {
 }
 
 #[test]
-fn a_removed_file_may_come_back_as_it_was_durable() {
+fn a_removed_file_may_reappear_with_its_durable_content() {
     let ends: [fn(SimDisk) -> SimDisk; 2] = [|disk| disk, |disk| disk.kill()];
     for end in ends {
         let after = |seed| {

@@ -92,7 +92,7 @@ fn a_failed_write_leaves_some_first_bytes() {
 }
 
 #[test]
-fn a_full_disk_takes_what_fits_and_still_overwrites() {
+fn a_full_disk_accepts_a_prefix_and_overwrites() {
     let mut lengths = Vec::new();
     for seed in 0..50 {
         let image = [("f", 60), ("g", 30)].map(|(name, n)| (name.to_owned(), vec![1; n]));

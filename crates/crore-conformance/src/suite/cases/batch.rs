@@ -122,7 +122,7 @@ pub(in super::super) async fn a_reference_to_nothing_breaks_one_job_and_not_the_
         ])
         .await
         .jobs;
-    let broken = |thing| Pushed::Broken(thing);
+    let broken = |target| Pushed::Broken(target);
     assert_eq!(answers[1], broken(DependencyTarget::Job(nobody)));
     assert_eq!(answers[2], broken(DependencyTarget::Job(nobody)), "for any condition");
     assert_eq!(answers[3], broken(DependencyTarget::Group(no_group)));

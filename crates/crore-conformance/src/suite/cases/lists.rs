@@ -201,8 +201,8 @@ pub(in super::super) async fn counts_agree_with_the_jobs_after_mixed_changes(s: 
 async fn counts_agree(s: &StoreSubject, all: &[JobId]) {
     let mut expected = BTreeMap::new();
     for job in expect_ok(s.store.get(JobSelector::all(all))).await.into_iter().flatten() {
-        let sort = (job.spec.queue.clone(), job.spec.kind.clone(), job.live.state);
-        *expected.entry(sort).or_insert(0) += 1;
+        let key = (job.spec.queue.clone(), job.spec.kind.clone(), job.live.state);
+        *expected.entry(key).or_insert(0) += 1;
     }
     let expected: Vec<_> = expected
         .into_iter()

@@ -82,8 +82,8 @@ impl Records {
 }
 
 fn with_parent(mut jobs: Vec<NewJob>, parent: JobId) -> Vec<NewJob> {
-    for (place, job) in (0..).zip(&mut jobs) {
-        job.spec.parent = Some((parent, place));
+    for (index, job) in (0..).zip(&mut jobs) {
+        job.spec.parent = Some((parent, index));
     }
     jobs
 }

@@ -48,24 +48,24 @@ impl Records {
         let jobs = self.jobs.values().filter(|job| job.live.state == query.state);
         let jobs = jobs.filter(|job| query.queue.as_ref().is_none_or(|q| *q == job.spec.queue));
         let jobs = jobs.filter(|job| query.kind.as_ref().is_none_or(|k| *k == job.spec.kind));
-        let mut jobs: Vec<(Cursor, &Job)> = jobs.map(|job| (place(job), job)).collect();
-        jobs.sort_unstable_by_key(|(place, _)| *place);
+        let mut jobs: Vec<(Cursor, &Job)> = jobs.map(|job| (position(job), job)).collect();
+        jobs.sort_unstable_by_key(|(position, _)| *position);
         let is_after = |a: Cursor, b: Cursor| if query.state.has_ended() { a < b } else { a > b };
         if query.state.has_ended() {
             jobs.reverse();
         }
-        jobs.retain(|(place, _)| query.after.is_none_or(|after| is_after(*place, after)));
+        jobs.retain(|(position, _)| query.after.is_none_or(|after| is_after(*position, after)));
         let more = jobs.len() > query.n;
         jobs.truncate(query.n);
-        let next = jobs.last().map(|(place, _)| *place).or(query.after).filter(|_| more);
+        let next = jobs.last().map(|(position, _)| *position).or(query.after).filter(|_| more);
         ListPage { jobs: jobs.into_iter().map(|(_, job)| job.clone()).collect(), next }
     }
 
     pub(super) fn counts(&self, queue: Option<&Name>) -> Vec<JobCount> {
         let mut counts = BTreeMap::new();
         for job in self.jobs.values().filter(|job| queue.is_none_or(|q| *q == job.spec.queue)) {
-            let sort = (job.spec.queue.clone(), job.spec.kind.clone(), job.live.state);
-            *counts.entry(sort).or_default() += 1;
+            let key = (job.spec.queue.clone(), job.spec.kind.clone(), job.live.state);
+            *counts.entry(key).or_default() += 1;
         }
         let count = |((queue, kind, state), n)| JobCount { queue, kind, state, n };
         counts.into_iter().map(count).collect()
@@ -81,7 +81,7 @@ impl Records {
 }
 
 /// Sort key of a job in the list of its state; ended jobs are listed in reverse.
-fn place(job: &Job) -> Cursor {
+fn position(job: &Job) -> Cursor {
     let live = &job.live;
     let (priority, at) = match live.state {
         State::Waiting | State::Running => (0, Time::ZERO),

@@ -9,7 +9,7 @@ use journal::{JournalBug, JournalStore};
 
 /// A failing run is shrunk to the few steps that matter.
 #[test]
-fn a_failure_is_shrunk_to_what_matters() {
+fn a_failure_is_shrunk_to_the_needed_steps() {
     let make = || JournalStore::new(JournalBug::NeverSyncs);
     let (_, failure) = first_failing_seed(0..300, make).expect("the bug is found");
     let (class, steps) = (failure.class(), failure.config.last_step);

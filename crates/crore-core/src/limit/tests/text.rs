@@ -21,7 +21,7 @@ fn error(text: &str) -> (Code, Option<usize>, String) {
 }
 
 #[test]
-fn the_canonical_text_stays_as_it_is() {
+fn the_canonical_text_is_unchanged() {
     for text in [
         "rate 100/1m",
         "concurrency 0",

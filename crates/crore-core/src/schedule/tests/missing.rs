@@ -6,7 +6,7 @@ use crate::time::Span;
 const ALL: [Missed; 3] = [Missed::Skip, Missed::Once, Missed::All];
 
 #[test]
-fn each_policy_does_what_it_says() {
+fn each_policy_has_its_effect() {
     let (hourly, cursor) = (timing("cron @hourly"), time("2026-01-01T00:00:00Z"));
     let now = time("2026-01-01T03:00:30Z");
     let fired = |missed, now| show(&due(&hourly, missed, cursor, now, 10).fire);

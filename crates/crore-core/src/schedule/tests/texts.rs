@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn texts_are_written_as_they_were_read() {
+fn texts_print_as_they_were_parsed() {
     for text in [
         "cron 0 3 * * * in Europe/Berlin",
         "cron @hourly",

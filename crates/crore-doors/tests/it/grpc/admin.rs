@@ -213,15 +213,15 @@ async fn listeners_receive_events_of_matching_jobs() {
     let mut worker = Worker::start(&server, hello("mail", 1, "one")).await;
     let jobs = worker.jobs().await;
     worker.done(&jobs).await;
-    let mut heard = Vec::new();
-    while heard.len() < 3 {
+    let mut received = Vec::new();
+    while received.len() < 3 {
         let event = events.message().await.expect("a response").expect("the stream continues");
         assert_eq!((event.id, event.queue.as_str(), event.missed), (id, "mail", 0));
-        heard.push((event.what.clone(), event.state()));
+        received.push((event.what.clone(), event.state()));
     }
     let none = v1::State::Unspecified;
     let done = ("became".to_owned(), v1::State::Done);
-    assert_eq!(heard, [("pushed".to_owned(), none), ("started".to_owned(), none), done]);
+    assert_eq!(received, [("pushed".to_owned(), none), ("started".to_owned(), none), done]);
     server.doors.close();
     assert!(
         events.message().await.expect("a response").is_none(),

@@ -24,14 +24,14 @@ fn one() -> v1::PushRequest {
 #[tokio::test]
 async fn a_message_that_would_expand_too_much_is_refused_undecoded() {
     let server = Server::start().await;
-    let mut line = RawConnection::open(&server, Version::HTTP_2).await;
+    let mut connection = RawConnection::open(&server, Version::HTTP_2).await;
     // Empty jobs and empty reports.
     for (path, field) in [(PUSH, "jobs"), ("/crore.v1.Work/Finish", "jobs")] {
         let bytes = frame(0, &[0x0a, 0].repeat(1 << 20));
-        let heard = line.send(request(&server, "POST", path, &GRPC, bytes)).await;
-        assert_eq!(heard.grpc(), Some(Code::ResourceExhausted as i32), "{heard:?}");
-        let message = heard.header("grpc-message").unwrap_or_default();
-        assert!(message.starts_with(&format!("{field}:")), "{heard:?}");
+        let response = connection.send(request(&server, "POST", path, &GRPC, bytes)).await;
+        assert_eq!(response.grpc(), Some(Code::ResourceExhausted as i32), "{response:?}");
+        let message = response.header("grpc-message").unwrap_or_default();
+        assert!(message.starts_with(&format!("{field}:")), "{response:?}");
     }
     let mut worker = Worker::start(&server, hello("mail", 1, "one")).await;
     let finish = vec![v1::Report::default(); 1 << 20];
@@ -89,13 +89,13 @@ async fn stored(server: &Server) -> u64 {
 #[tokio::test]
 async fn malformed_messages_are_refused_and_the_connection_stays_open() {
     let server = Server::start().await;
-    let mut line = RawConnection::open(&server, Version::HTTP_2).await;
+    let mut connection = RawConnection::open(&server, Version::HTTP_2).await;
     let unreadable = Code::InvalidArgument as i32;
     let nested = |n: usize| [vec![0x0b; n], vec![0x0c; n]].concat();
     let rows: &[(&str, Vec<u8>, &[i32])] = &[
         ("nothing at all", Vec::new(), &[unreadable]),
         ("half a length", vec![0, 0, 0], &[unreadable]),
-        ("fewer bytes than said", [&frame(0, b"1234567")[..5], b"123"].concat(), &[unreadable]),
+        ("fewer bytes than declared", [&frame(0, b"1234567")[..5], b"123"].concat(), &[unreadable]),
         ("a flag that is none", frame(2, &[]), &[unreadable]),
         ("compressed by nothing", frame(1, &[]), &[unreadable]),
         ("4 GiB", vec![0, 0xff, 0xff, 0xff, 0xff], &[Code::OutOfRange as i32]),
@@ -119,27 +119,30 @@ async fn malformed_messages_are_refused_and_the_connection_stays_open() {
         ("a number where a message is due", frame(0, &[0x08, 1]), &[unreadable]),
     ];
     for (what, bytes, expected) in rows {
-        let heard = line.send(request(&server, "POST", PUSH, &GRPC, bytes.clone())).await;
-        assert_eq!(heard.status, 200, "{what}");
-        assert!(heard.grpc().is_some_and(|code| expected.contains(&code)), "{what}: {heard:?}");
+        let response = connection.send(request(&server, "POST", PUSH, &GRPC, bytes.clone())).await;
+        assert_eq!(response.status, 200, "{what}");
+        assert!(
+            response.grpc().is_some_and(|code| expected.contains(&code)),
+            "{what}: {response:?}"
+        );
         if *expected == [unreadable] {
-            let said = heard.problem().expect("details");
-            assert_eq!(said.code, "malformed", "{what}");
-            assert!(said.message.starts_with("the message cannot be read: "), "{said:?}");
+            let problem = response.problem().expect("details");
+            assert_eq!(problem.code, "malformed", "{what}");
+            assert!(problem.message.starts_with("the message cannot be read: "), "{problem:?}");
         }
     }
     assert_eq!(stored(&server).await, 0);
     // Unknown fields are ignored, as protobuf requires.
     let mut newer = prost::Message::encode_to_vec(&one());
     newer.extend([0xfa, 0x07, 3, b'n', b'e', b'w']);
-    let heard = line.send(request(&server, "POST", PUSH, &GRPC, frame(0, &newer))).await;
-    assert_eq!((heard.grpc(), stored(&server).await), (Some(0), 1));
+    let response = connection.send(request(&server, "POST", PUSH, &GRPC, frame(0, &newer))).await;
+    assert_eq!((response.grpc(), stored(&server).await), (Some(0), 1));
 }
 
 #[tokio::test]
 async fn meaningless_headers_are_refused_or_ignored() {
     let server = Server::start().await;
-    let mut line = RawConnection::open(&server, Version::HTTP_2).await;
+    let mut connection = RawConnection::open(&server, Version::HTTP_2).await;
     let kind = |kind| [("content-type", kind), ("te", "trailers")];
     for (method, headers) in [
         ("POST", kind("application/json")),
@@ -150,9 +153,10 @@ async fn meaningless_headers_are_refused_or_ignored() {
         ("PUT", kind("application/grpc")),
         ("OPTIONS", kind("application/grpc")),
     ] {
-        let heard = line.send(request(&server, method, PUSH, &headers, framed(&one()))).await;
-        assert_eq!(heard.status, 415, "{method} {headers:?}: {heard:?}");
-        let body = String::from_utf8_lossy(&heard.body).into_owned();
+        let response =
+            connection.send(request(&server, method, PUSH, &headers, framed(&one()))).await;
+        assert_eq!(response.status, 415, "{method} {headers:?}: {response:?}");
+        let body = String::from_utf8_lossy(&response.body).into_owned();
         assert!(body.contains("media-type"), "{body}");
     }
     // gRPC requires HTTP/2.
@@ -160,20 +164,23 @@ async fn meaningless_headers_are_refused_or_ignored() {
     assert_eq!(old.send(request(&server, "POST", PUSH, &GRPC, framed(&one()))).await.status, 415);
     for encoding in ["zstd", "gzip", "x-no-such"] {
         let headers = [GRPC[0], GRPC[1], ("grpc-encoding", encoding)];
-        let heard = line.send(request(&server, "POST", PUSH, &headers, frame(1, b"?"))).await;
-        assert_eq!(heard.grpc(), Some(Code::Unimplemented as i32), "{encoding}");
+        let response =
+            connection.send(request(&server, "POST", PUSH, &headers, frame(1, b"?"))).await;
+        assert_eq!(response.grpc(), Some(Code::Unimplemented as i32), "{encoding}");
     }
     assert_eq!(stored(&server).await, 0);
     let timeouts =
         ["99999999H", "0n", "-1S", "S", "", "1", "1S1S", "999999999999999999999S", "\u{7e}"];
     for (n, timeout) in timeouts.into_iter().enumerate() {
         let headers = [GRPC[0], GRPC[1], ("grpc-timeout", timeout)];
-        let heard = line.send(request(&server, "POST", PUSH, &headers, framed(&one()))).await;
-        assert_eq!(heard.grpc(), Some(0), "{timeout}: {heard:?}");
+        let response =
+            connection.send(request(&server, "POST", PUSH, &headers, framed(&one()))).await;
+        assert_eq!(response.grpc(), Some(0), "{timeout}: {response:?}");
         assert_eq!(stored(&server).await, n as u64 + 1);
     }
-    let heard = line.send(request(&server, "POST", PUSH, &[GRPC[0]], framed(&one()))).await;
-    assert_eq!(heard.grpc(), Some(0), "`te` is for proxies");
+    let response =
+        connection.send(request(&server, "POST", PUSH, &[GRPC[0]], framed(&one()))).await;
+    assert_eq!(response.grpc(), Some(0), "`te` is for proxies");
 }
 
 #[tokio::test]
@@ -230,13 +237,13 @@ async fn unknown_enum_values_are_refused_with_their_field() {
         jobs: bad.into_iter().map(|(_, job)| job).collect(),
         ..v1::PushRequest::default()
     };
-    let said = jobs(&server).await.push(ask).await.expect("answered").into_inner();
-    for (n, (field, pushed)) in fields.iter().zip(&said.jobs).enumerate() {
+    let response = jobs(&server).await.push(ask).await.expect("answered").into_inner();
+    for (n, (field, pushed)) in fields.iter().zip(&response.jobs).enumerate() {
         let problem = pushed.problem.as_ref().expect("refused");
         assert!(problem.field.starts_with(&format!("jobs[{n}].{field}")), "{field}: {problem:?}");
         assert!(!problem.code.is_empty() && problem.message.len() < 300, "{problem:?}");
     }
-    assert_eq!((said.refused as usize, stored(&server).await), (fields.len(), 0));
+    assert_eq!((response.refused as usize, stored(&server).await), (fields.len(), 0));
     let ask = v1::ListRequest { state: 99, ..v1::ListRequest::default() };
     let status = jobs(&server).await.list(ask).await.expect_err("no state");
     assert_eq!((status.code(), problem(&status).field.as_str()), (Code::InvalidArgument, "state"));
@@ -266,11 +273,11 @@ async fn a_stream_that_never_says_hello_is_ended() {
     let server = Server::start().await;
     let (_says, to_say) = mpsc::channel(1);
     let mut client = WorkClient::new(connect(&server).await);
-    let mut hears = client.stream(WorkerMessages(to_say)).await.expect("a stream").into_inner();
+    let mut responses = client.stream(WorkerMessages(to_say)).await.expect("a stream").into_inner();
     // From here on, tokio advances the clock when all tasks are idle.
     tokio::time::pause();
     let begun = tokio::time::Instant::now();
-    let status = hears.message().await.expect_err("ended");
+    let status = responses.message().await.expect_err("ended");
     assert_eq!(
         (status.code(), problem(&status).code.as_str()),
         (Code::DeadlineExceeded, "too-slow")
@@ -292,8 +299,8 @@ async fn a_second_hello_and_a_missing_hello_end_a_stream() {
     );
     let mut client = WorkClient::new(connect(&server).await);
     let stream = futures_util::stream::iter([v1::WorkerSays::default()]);
-    let mut hears = client.stream(stream).await.expect("a stream").into_inner();
-    let status = hears.message().await.expect_err("refused");
+    let mut responses = client.stream(stream).await.expect("a stream").into_inner();
+    let status = responses.message().await.expect_err("refused");
     assert_eq!((status.code(), problem(&status).field.as_str()), (Code::InvalidArgument, "hello"));
 }
 
@@ -310,7 +317,7 @@ async fn reports_about_deliveries_of_other_workers_change_nothing() {
         outcome: Some(v1::report::Outcome::Done(v1::Done::default())),
         ..v1::Report::default()
     };
-    let strange = [
+    let unknown = [
         done(mine.id, mine.delivery + 1),
         done(mine.id, 0),
         done(mine.id, u64::MAX),
@@ -318,14 +325,14 @@ async fn reports_about_deliveries_of_other_workers_change_nothing() {
         done(0, 0),
         done(u64::MAX, u64::MAX),
     ];
-    let ask = v1::FinishRequest { jobs: strange.to_vec() };
-    let said = work.finish(ask).await.expect("answered").into_inner().jobs;
-    let verdicts: Vec<_> = said.iter().map(v1::Finished::verdict).collect();
+    let ask = v1::FinishRequest { jobs: unknown.to_vec() };
+    let finished = work.finish(ask).await.expect("answered").into_inner().jobs;
+    let verdicts: Vec<_> = finished.iter().map(v1::Finished::verdict).collect();
     use v1::Verdict::{NotFound, Stale};
     assert_eq!(verdicts, [Stale, Stale, Stale, NotFound, NotFound, NotFound]);
     // The same on a stream, which stays open.
-    let said = worker.finish(strange.to_vec()).await;
-    assert!(said.iter().all(|one| matches!(one.verdict(), Stale | NotFound)), "{said:?}");
+    let finished = worker.finish(unknown.to_vec()).await;
+    assert!(finished.iter().all(|one| matches!(one.verdict(), Stale | NotFound)), "{finished:?}");
     let finished = worker.done(&[mine]).await;
     assert_eq!(finished[0].verdict(), v1::Verdict::Finished);
 }

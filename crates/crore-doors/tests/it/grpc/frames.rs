@@ -24,15 +24,16 @@ pub(crate) struct RawResponse {
 impl RawResponse {
     /// The gRPC status, from trailers or headers.
     pub(crate) fn grpc(&self) -> Option<i32> {
-        let said = self.trailers.get("grpc-status").or_else(|| self.headers.get("grpc-status"))?;
-        said.to_str().ok()?.parse().ok()
+        let status =
+            self.trailers.get("grpc-status").or_else(|| self.headers.get("grpc-status"))?;
+        status.to_str().ok()?.parse().ok()
     }
 
     /// The problem in the status details.
     pub(crate) fn problem(&self) -> Option<v1::Problem> {
-        let said = tonic::Status::from_header_map(&self.trailers)
+        let status = tonic::Status::from_header_map(&self.trailers)
             .or_else(|| tonic::Status::from_header_map(&self.headers))?;
-        let details = RpcStatus::decode(said.details()).ok()?;
+        let details = RpcStatus::decode(status.details()).ok()?;
         v1::Problem::decode(&*details.details.first()?.value).ok()
     }
 
@@ -94,8 +95,8 @@ impl RawConnection {
     /// Starts a call; returns the status if it ends immediately.
     pub(crate) async fn begin(&mut self, request: Request<Full<Bytes>>) -> Option<i32> {
         let response = self.request(request).await;
-        let said = response.headers().get("grpc-status")?;
-        said.to_str().ok()?.parse().ok()
+        let status = response.headers().get("grpc-status")?;
+        status.to_str().ok()?.parse().ok()
     }
 
     pub(crate) async fn send(&mut self, request: Request<Full<Bytes>>) -> RawResponse {

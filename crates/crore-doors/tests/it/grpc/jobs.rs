@@ -53,8 +53,8 @@ async fn each_batch_of_a_stream_has_its_own_key_and_jobs_one_sort_of_key() {
     };
     let mut unique = batch(4, "k");
     unique.jobs[0].unique = Some(v1::Unique { key: "u".to_owned(), ..v1::Unique::default() });
-    let said = [batch(1, "x"), batch(2, "x"), batch(3, "y"), unique];
-    let answers = jobs(&server).await.push_stream(futures_util::stream::iter(said)).await;
+    let requests = [batch(1, "x"), batch(2, "x"), batch(3, "y"), unique];
+    let answers = jobs(&server).await.push_stream(futures_util::stream::iter(requests)).await;
     let answers: Vec<_> = answers.expect("a stream").into_inner().collect().await;
     let answers: Vec<_> = answers.into_iter().map(|answer| answer.expect("answered")).collect();
     let ids: Vec<_> = answers.iter().map(|answer| (answer.tag, answer.jobs[0].id)).collect();
@@ -100,9 +100,9 @@ async fn an_invalid_job_alone_is_refused_with_its_field() {
     };
     let batch = vec![bad, job("mail"), v1::NewJob::default(), waits];
     let ask = v1::PushRequest { jobs: batch, tag: 9, ..v1::PushRequest::default() };
-    let said = jobs(&server).await.push(ask).await.expect("answered").into_inner();
-    assert_eq!((said.refused, said.tag), (3, 9));
-    let fields = said.jobs.iter().map(|job| job.problem.as_ref().map(|why| why.field.as_str()));
+    let response = jobs(&server).await.push(ask).await.expect("answered").into_inner();
+    assert_eq!((response.refused, response.tag), (3, 9));
+    let fields = response.jobs.iter().map(|job| job.problem.as_ref().map(|why| why.field.as_str()));
     let fields: Vec<_> = fields.collect();
     let expected = [Some("jobs[0].encoding"), None, Some("jobs[2].kind"), Some("jobs[3].after")];
     assert_eq!(fields, expected);
@@ -129,10 +129,10 @@ async fn batches_of_a_stream_are_answered_in_order() {
     let stream = futures_util::stream::iter(batches.collect::<Vec<_>>());
     let mut answers = jobs(&server).await.push_stream(stream).await.expect("taken").into_inner();
     let (mut tags, mut last) = (0, 0);
-    while let Some(said) = answers.message().await.expect("answered") {
+    while let Some(response) = answers.message().await.expect("answered") {
         tags += 1;
-        assert_eq!(said.tag, tags);
-        for job in said.jobs {
+        assert_eq!(response.tag, tags);
+        for job in response.jobs {
             assert!(job.id > last, "in the order of the batches");
             last = job.id;
         }

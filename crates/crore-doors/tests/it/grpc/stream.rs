@@ -125,8 +125,8 @@ async fn a_worker_is_notified_of_a_cancel_at_once() {
     let job = worker.jobs().await.remove(0);
     let cancel = crore::actions::JobAction::Cancel;
     server.engine.jobs().act(JobId(id).into(), &cancel).await.expect("a response");
-    let said = timeout(A_SECOND, worker.next_message()).await.expect("at once");
-    assert_eq!(said.stop, [v1::Held { id, delivery: job.delivery }]);
+    let message = timeout(A_SECOND, worker.next_message()).await.expect("at once");
+    assert_eq!(message.stop, [v1::Held { id, delivery: job.delivery }]);
 }
 
 #[tokio::test]
@@ -138,8 +138,8 @@ async fn leases_live_as_long_as_the_stream() {
     super::jobs(&server).await.push(ask).await.expect("pushed");
     let job = worker.jobs().await.remove(0);
     let end = Instant::now() + 2 * A_SECOND;
-    while let Ok(said) = timeout_at(end, worker.next_message()).await {
-        assert_eq!(said, v1::ServerSays::default(), "it has no effect");
+    while let Ok(message) = timeout_at(end, worker.next_message()).await {
+        assert_eq!(message, v1::ServerSays::default(), "it has no effect");
     }
     let finished = worker.done(&[job]).await;
     assert_eq!(finished[0].verdict(), v1::Verdict::Finished);
@@ -164,8 +164,8 @@ async fn leases_that_a_worker_resumes_live_as_long_as_its_stream() {
     let mut worker = Worker::start(&server, with_it).await;
     assert_eq!(worker.welcome.kept, [held]);
     let end = Instant::now() + 2 * A_SECOND;
-    while let Ok(said) = timeout_at(end, worker.next_message()).await {
-        assert_eq!(said, v1::ServerSays::default(), "it has no effect");
+    while let Ok(message) = timeout_at(end, worker.next_message()).await {
+        assert_eq!(message, v1::ServerSays::default(), "it has no effect");
     }
     let finished = worker.done(&[job]).await;
     assert_eq!(finished[0].verdict(), v1::Verdict::Finished);
@@ -186,9 +186,10 @@ async fn a_worker_that_gets_a_redelivery_is_notified_that_the_first_is_lost() {
     server.engine.upkeep().run_once().await.expect("upkeep runs");
     let (mut lost, mut again) = (Vec::new(), Vec::new());
     while lost.is_empty() || again.is_empty() {
-        let said = timeout(5 * A_SECOND, worker.next_message()).await.expect("both are reported");
-        lost.extend(said.lost);
-        again.extend(said.jobs);
+        let message =
+            timeout(5 * A_SECOND, worker.next_message()).await.expect("both are reported");
+        lost.extend(message.lost);
+        again.extend(message.jobs);
     }
     assert_eq!(lost, [v1::Held { id: first.id, delivery: first.delivery }]);
     assert!(again.len() == 1 && again[0].id == first.id && again[0].delivery > first.delivery);
@@ -221,8 +222,8 @@ async fn an_invalid_hello_is_refused_with_its_field() {
         let mut client = WorkClient::new(connect(&server).await);
         let says = v1::WorkerSays { hello: Some(bad), ..v1::WorkerSays::default() };
         let stream = futures_util::stream::iter([says]);
-        let mut hears = client.stream(stream).await.expect("a stream").into_inner();
-        let status = hears.message().await.expect_err("refused");
+        let mut responses = client.stream(stream).await.expect("a stream").into_inner();
+        let status = responses.message().await.expect_err("refused");
         assert_eq!(status.code(), Code::InvalidArgument, "{field}");
         assert!(status.message().starts_with(field), "{}", status.message());
     }
@@ -255,16 +256,16 @@ async fn reports_are_acknowledged_in_order_also_stale_ones() {
     while jobs.len() < 3 {
         jobs.extend(worker.jobs().await);
     }
-    let strange = v1::Delivered { delivery: 7, ..jobs[0].clone() };
-    let said = [&jobs[0], &strange, &jobs[1], &jobs[0], &jobs[2], &strange];
-    let finished = worker.done(&said.map(v1::Delivered::clone)).await;
-    let heard: Vec<_> = finished.iter().map(|one| (one.id, one.delivery)).collect();
-    assert_eq!(heard, said.map(|job| (job.id, job.delivery)));
+    let unknown = v1::Delivered { delivery: 7, ..jobs[0].clone() };
+    let reported = [&jobs[0], &unknown, &jobs[1], &jobs[0], &jobs[2], &unknown];
+    let finished = worker.done(&reported.map(v1::Delivered::clone)).await;
+    let answered: Vec<_> = finished.iter().map(|one| (one.id, one.delivery)).collect();
+    assert_eq!(answered, reported.map(|job| (job.id, job.delivery)));
     let verdicts: Vec<_> = finished.iter().map(v1::Finished::verdict).collect();
     let (yes, no) = (v1::Verdict::Finished, v1::Verdict::Stale);
     assert_eq!(verdicts, [yes, no, yes, no, yes, no]);
     // Also across messages.
-    let again = [vec![strange.clone()], vec![jobs[1].clone(), strange]];
+    let again = [vec![unknown.clone()], vec![jobs[1].clone(), unknown]];
     for jobs in again {
         let finished = worker.done(&jobs).await;
         assert!(finished.iter().all(|one| one.verdict() == no), "{finished:?}");
@@ -322,8 +323,8 @@ async fn a_stream_outlives_the_maximum_age_and_new_calls_use_a_new_connection() 
     let mut worker = Worker::start(&server, hello("mail", 1, "one")).await;
     // Asked to close at the first maximum age, overdue at the second.
     let end = Instant::now() + 5 * Duration::from_millis(100);
-    while let Ok(said) = timeout_at(end, worker.next_message()).await {
-        assert_eq!(said, v1::ServerSays::default(), "the worker is not notified");
+    while let Ok(message) = timeout_at(end, worker.next_message()).await {
+        assert_eq!(message, v1::ServerSays::default(), "the worker is not notified");
     }
     push(&server, "mail", 1).await;
     let jobs = worker.jobs().await;
@@ -340,14 +341,15 @@ async fn a_flood_of_notes_does_not_delay_later_messages() {
     let report = v1::Report { id: 7, delivery: 7, outcome, ..Default::default() };
     let last = v1::WorkerSays { finish: vec![report], ..Default::default() };
     // All at once, more than may be in flight, and then no input that would wake the session.
-    let said = std::iter::once(hello).chain(std::iter::repeat_n(note, 500)).chain([last]);
-    let said = futures_util::stream::iter(said).chain(futures_util::stream::pending());
+    let messages = std::iter::once(hello).chain(std::iter::repeat_n(note, 500)).chain([last]);
+    let messages = futures_util::stream::iter(messages).chain(futures_util::stream::pending());
     let mut work = WorkClient::new(connect(&server).await);
-    let mut hears = work.stream(said).await.expect("a stream").into_inner();
+    let mut responses = work.stream(messages).await.expect("a stream").into_inner();
     let answered = async {
         loop {
-            let said = hears.message().await.expect("a message").expect("the stream continues");
-            if let Some(finished) = said.finished.first() {
+            let message =
+                responses.message().await.expect("a message").expect("the stream continues");
+            if let Some(finished) = message.finished.first() {
                 return finished.verdict();
             }
         }

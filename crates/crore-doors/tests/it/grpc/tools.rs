@@ -39,20 +39,20 @@ macro_rules! reflected {
             host: String::new(),
             message_request: Some(message),
         };
-        let asks = [
+        let requests = [
             ask(MessageRequest::ListServices(String::new())),
             ask(MessageRequest::FileContainingSymbol("crore.v1.Work".to_owned())),
             ask(MessageRequest::FileContainingSymbol("no.such.Thing".to_owned())),
         ];
         let mut client = ServerReflectionClient::new(connect($server).await);
-        let answers = client.server_reflection_info(iter(asks)).await;
+        let answers = client.server_reflection_info(iter(requests)).await;
         match answers {
             Err(status) => Err(status),
             Ok(answers) => {
                 let mut answers = answers.into_inner();
-                let mut said = Vec::new();
+                let mut responses = Vec::new();
                 while let Ok(Some(answer)) = answers.message().await {
-                    said.push(match answer.message_response.expect("an answer") {
+                    responses.push(match answer.message_response.expect("an answer") {
                         MessageResponse::ListServicesResponse(list) => {
                             list.service.into_iter().map(|one| one.name).collect()
                         }
@@ -65,7 +65,7 @@ macro_rules! reflected {
                         other => panic!("{other:?}"),
                     });
                 }
-                Ok(said)
+                Ok(responses)
             }
         }
     }};
@@ -76,15 +76,18 @@ async fn both_versions_of_reflection_list_every_service_and_its_files() {
     let server = Server::start().await;
     let new = reflected!(v1, &server).expect("a response");
     let old = reflected!(v1alpha, &server).expect("a response");
-    for (version, said) in [("v1", new), ("v1alpha", old)] {
-        let mut services = said[0].clone();
+    for (version, responses) in [("v1", new), ("v1alpha", old)] {
+        let mut services = responses[0].clone();
         services.retain(|name| !name.starts_with("grpc.reflection."));
         services.push("grpc.reflection.v1.ServerReflection".to_owned());
         services.sort_unstable();
         assert_eq!(services, SERVICES, "{version}");
-        assert_eq!(said[1], ["crore/v1/work.proto"], "{version}");
+        assert_eq!(responses[1], ["crore/v1/work.proto"], "{version}");
         // An unknown symbol ends the stream, or is answered with NOT_FOUND.
-        assert!(said.get(2).is_none_or(|said| said == &["5"]), "{version}: {said:?}");
+        assert!(
+            responses.get(2).is_none_or(|responses| responses == &["5"]),
+            "{version}: {responses:?}"
+        );
     }
 }
 
@@ -114,8 +117,8 @@ async fn health_needs_no_token_and_watchers_see_the_shutdown() {
     token(&server.engine, "ada", Scope::ALL).await;
     let mut health = HealthClient::new(connect(&server).await);
     for service in ["", "crore.v1.Jobs", "crore.v1.Work"] {
-        let said = health.check(about(service)).await.expect("a response").into_inner();
-        assert_eq!(said.status(), ServingStatus::Serving, "{service}");
+        let response = health.check(about(service)).await.expect("a response").into_inner();
+        assert_eq!(response.status(), ServingStatus::Serving, "{service}");
     }
     let status = health.check(about("no.such.Service")).await.expect_err("unknown");
     assert_eq!((status.code(), problem(&status).code.as_str()), (Code::NotFound, "not-found"));
@@ -128,6 +131,6 @@ async fn health_needs_no_token_and_watchers_see_the_shutdown() {
     assert_eq!(next(&mut unknown).await, ServingStatus::ServiceUnknown);
     server.doors.close();
     assert_eq!(next(&mut watch).await, ServingStatus::NotServing);
-    let said = health.check(about("")).await.expect("a response").into_inner();
-    assert_eq!(said.status(), ServingStatus::NotServing);
+    let response = health.check(about("")).await.expect("a response").into_inner();
+    assert_eq!(response.status(), ServingStatus::NotServing);
 }

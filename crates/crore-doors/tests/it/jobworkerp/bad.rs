@@ -46,7 +46,7 @@ const CALLS: [(&str, Scope); 24] = [
 #[tokio::test]
 async fn malformed_messages_are_refused_and_the_connection_stays_open() {
     let server = Server::start().await;
-    let mut line = RawConnection::open(&server, Version::HTTP_2).await;
+    let mut connection = RawConnection::open(&server, Version::HTTP_2).await;
     let unreadable = Code::InvalidArgument as i32;
     let endless = [0x08, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1];
     for (what, bytes) in [
@@ -61,58 +61,65 @@ async fn malformed_messages_are_refused_and_the_connection_stays_open() {
         ("another wire type", frame(0, &[0x0d, 0, 0, 0, 0])),
     ] {
         for path in [CREATE, ENQUEUE, LISTEN] {
-            let heard = line.send(request(&server, "POST", path, &GRPC, bytes.clone())).await;
-            assert_eq!((heard.status, heard.grpc()), (200, Some(unreadable)), "{path}: {what}");
+            let response =
+                connection.send(request(&server, "POST", path, &GRPC, bytes.clone())).await;
+            assert_eq!(
+                (response.status, response.grpc()),
+                (200, Some(unreadable)),
+                "{path}: {what}"
+            );
         }
     }
     let many = frame(0, &[0x5a, 0].repeat(5 << 20));
-    let heard = line.send(request(&server, "POST", CREATE, &GRPC, many)).await;
-    assert_eq!(heard.grpc(), Some(Code::ResourceExhausted as i32), "{heard:?}");
+    let response = connection.send(request(&server, "POST", CREATE, &GRPC, many)).await;
+    assert_eq!(response.grpc(), Some(Code::ResourceExhausted as i32), "{response:?}");
     let unknown = "/jobworkerp.service.WorkerService/Explode";
-    let heard = line.send(request(&server, "POST", unknown, &GRPC, frame(0, &[]))).await;
-    assert_eq!((heard.status, heard.grpc()), (200, Some(Code::Unimplemented as i32)));
+    let response = connection.send(request(&server, "POST", unknown, &GRPC, frame(0, &[]))).await;
+    assert_eq!((response.status, response.grpc()), (200, Some(Code::Unimplemented as i32)));
     assert!(server.engine.handlers().list().await.expect("a response").is_empty());
     // Unknown fields are ignored, as protobuf requires.
     let mut newer = framed(&command("a"));
     newer.splice(1..5, (newer.len() as u32 - 5 + 6).to_be_bytes());
     newer.extend([0xfa, 0x07, 3, b'n', b'e', b'w']);
-    let heard = line.send(request(&server, "POST", CREATE, &GRPC, newer)).await;
-    assert_eq!(heard.grpc(), Some(0), "{heard:?}");
+    let response = connection.send(request(&server, "POST", CREATE, &GRPC, newer)).await;
+    assert_eq!(response.grpc(), Some(0), "{response:?}");
     assert_eq!(server.engine.handlers().list().await.expect("a response").len(), 1);
 }
 
 #[tokio::test]
 async fn invalid_deadlines_are_ignored() {
     let server = Server::start().await;
-    let mut line = RawConnection::open(&server, Version::HTTP_2).await;
+    let mut connection = RawConnection::open(&server, Version::HTTP_2).await;
     for (n, timeout) in
         ["99999999H", "0n", "-1S", "S", "", "1", "1S1S", "999999999999S"].into_iter().enumerate()
     {
         let headers = [GRPC[0], GRPC[1], ("grpc-timeout", timeout)];
         let worker: CreateWorkerRequest = command(&n.to_string());
-        let heard = line.send(request(&server, "POST", CREATE, &headers, framed(&worker))).await;
-        assert_eq!(heard.grpc(), Some(0), "{timeout}: {heard:?}");
+        let response =
+            connection.send(request(&server, "POST", CREATE, &headers, framed(&worker))).await;
+        assert_eq!(response.grpc(), Some(0), "{timeout}: {response:?}");
     }
 }
 
 #[tokio::test]
 async fn every_call_needs_its_scope() {
     let server = Server::start().await;
-    let mut line = RawConnection::open(&server, Version::HTTP_2).await;
+    let mut connection = RawConnection::open(&server, Version::HTTP_2).await;
     let mut keys = Vec::new();
     for scope in [Scope::Define, Scope::Read, Scope::Push, Scope::Operate] {
         keys.push((scope, token(&server.engine, &format!("{scope:?}"), &[scope]).await));
     }
-    let heard = line.send(request(&server, "POST", CREATE, &GRPC, frame(0, &[]))).await;
-    assert_eq!(heard.grpc(), Some(Code::Unauthenticated as i32));
+    let response = connection.send(request(&server, "POST", CREATE, &GRPC, frame(0, &[]))).await;
+    assert_eq!(response.grpc(), Some(Code::Unauthenticated as i32));
     for (call, needs) in CALLS {
         let path = format!("/jobworkerp.service.{call}");
         for (scope, key) in &keys {
             let shown = format!("Bearer {}", key.reveal());
             let headers = [GRPC[0], GRPC[1], ("authorization", shown.as_str())];
-            let heard = line.send(request(&server, "POST", &path, &headers, frame(0, &[]))).await;
-            let is_refused = heard.grpc() == Some(Code::PermissionDenied as i32);
-            assert_eq!(is_refused, *scope != needs, "{call} with {scope:?}: {heard:?}");
+            let response =
+                connection.send(request(&server, "POST", &path, &headers, frame(0, &[]))).await;
+            let is_refused = response.grpc() == Some(Code::PermissionDenied as i32);
+            assert_eq!(is_refused, *scope != needs, "{call} with {scope:?}: {response:?}");
         }
     }
 }

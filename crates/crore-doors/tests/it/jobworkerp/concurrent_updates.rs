@@ -103,11 +103,11 @@ async fn an_update_of_a_constantly_changing_worker_is_aborted() {
 async fn an_update_keeps_failure_follow_ups_of_other_doors() {
     let stage = JobworkerpStage::start().await;
     let id = stage.create(command("a")).await;
-    let told = FollowUpHandler { kind: name("a"), gives: FollowUpPayload::Summary };
+    let summary = FollowUpHandler { kind: name("a"), gives: FollowUpPayload::Summary };
     let before = handler(&stage.server.engine, "a").await;
-    let changed = Handler { on_failure: vec![told.clone()], ..before };
+    let changed = Handler { on_failure: vec![summary.clone()], ..before };
     stage.server.engine.handlers().set(name("a"), changed).await.expect("set");
     let data = stage.worker(id).await.expect("it exists");
     assert!(update(&stage, id, data).await.expect("updated"));
-    assert_eq!(handler(&stage.server.engine, "a").await.on_failure, [told]);
+    assert_eq!(handler(&stage.server.engine, "a").await.on_failure, [summary]);
 }

@@ -83,13 +83,13 @@ async fn every_invalid_job_is_refused_with_its_field_and_none_is_stored() {
         ),
     ] {
         let refused = stage.try_enqueue(job.clone()).await.expect_err(field);
-        let told = (Code::InvalidArgument, code.to_owned(), field.to_owned());
-        assert_eq!(problem(&refused), told, "{job:?}");
+        let expected = (Code::InvalidArgument, code.to_owned(), field.to_owned());
+        assert_eq!(problem(&refused), expected, "{job:?}");
     }
     let large = JobRequest { arg: vec![b'x'; (1 << 20) + 1], ..plain };
     let refused = problem(&stage.try_enqueue(large).await.expect_err("too large"));
-    let told = (Code::ResourceExhausted, "payload-too-large".to_owned(), "arg".to_owned());
-    assert_eq!(refused, told);
+    let expected = (Code::ResourceExhausted, "payload-too-large".to_owned(), "arg".to_owned());
+    assert_eq!(refused, expected);
     assert!(stage.server.engine.jobs().counts(None).await.expect("counted").is_empty());
 }
 
@@ -124,8 +124,8 @@ async fn a_key_is_held_until_its_job_has_ended_and_the_refusal_names_the_job() {
     let first = stage.enqueue(keyed(worker)).await;
     for worker in [worker, other] {
         let refused = stage.try_enqueue(keyed(worker)).await.expect_err("twice");
-        let told = (Code::AlreadyExists, "refused".to_owned(), "uniq_key".to_owned());
-        assert_eq!(problem(&refused), told);
+        let expected = (Code::AlreadyExists, "refused".to_owned(), "uniq_key".to_owned());
+        assert_eq!(problem(&refused), expected);
         assert!(refused.message().ends_with(&format!("job {first}")), "{}", refused.message());
     }
     stage.fail("other", "no").await;

@@ -134,8 +134,8 @@ impl JobworkerpStage {
 
     /// Waits for the result of a job.
     async fn listen(&self, ask: ListenRequest) -> Result<JobResultData, Status> {
-        let heard = self.results.clone().listen(ask).await?.into_inner();
-        Ok(heard.data.expect("data"))
+        let response = self.results.clone().listen(ask).await?.into_inner();
+        Ok(response.data.expect("data"))
     }
 
     /// Fetches the next job of the default channel.

@@ -29,8 +29,8 @@ async fn jobs_that_wait_for_a_worker_are_run_by_it_under_any_name() {
     let waits = stage.enqueue(job(id)).await;
     rename(&stage, id, "new").await;
     rename(&stage, id, "newer").await;
-    let said = stage.job(waits).await.expect("it exists").data.expect("data");
-    assert_eq!(said.worker_id, Some(WorkerId { value: id }));
+    let data = stage.job(waits).await.expect("it exists").data.expect("data");
+    assert_eq!(data.worker_id, Some(WorkerId { value: id }));
     assert_eq!(all(stage.jobs.clone().find_list(part(None, None)).await).await.len(), 1);
     let its = all(stage.jobs.clone().find_list_by_worker_id(of_worker(id)).await).await;
     assert_eq!(its.len(), 1);
@@ -59,13 +59,13 @@ async fn a_reused_name_does_not_take_over_jobs() {
         assert_eq!(taken.id.0.cast_signed(), id);
         let (_, known) = stage.server.engine.handlers().of_job(&taken).expect("it has a handler");
         assert_eq!(known.handler.settings["program"], program);
-        let said = stage.job(id).await.expect("it runs").data.expect("data");
-        assert_eq!(said.worker_id, Some(WorkerId { value: worker }));
+        let data = stage.job(id).await.expect("it runs").data.expect("data");
+        assert_eq!(data.worker_id, Some(WorkerId { value: worker }));
     }
 }
 
 #[tokio::test]
-async fn a_periodic_job_goes_on_under_the_new_name() {
+async fn a_periodic_job_continues_under_the_new_name() {
     let stage = JobworkerpStage::start().await;
     let periodic_interval = Some(2000);
     let id = stage.create(CreateWorkerRequest { periodic_interval, ..command("old") }).await;

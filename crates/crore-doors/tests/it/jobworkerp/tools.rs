@@ -27,8 +27,8 @@ async fn run_echo_runner(engine: Engine) {
     while let Ok(jobs) = engine.fetch(fetch.clone()).await {
         for job in jobs {
             let given = String::from_utf8_lossy(&job.spec.payload.bytes).into_owned();
-            let said = format!("{} {given}\n", job.spec.kind);
-            let result = Some(Payload::new(Encoding::Bytes, said.into_bytes()));
+            let text = format!("{} {given}\n", job.spec.kind);
+            let result = Some(Payload::new(Encoding::Bytes, text.into_bytes()));
             engine.finish(Finish::of(&job, Outcome::Done { result })).await.expect("finished");
         }
     }
@@ -37,10 +37,10 @@ async fn run_echo_runner(engine: Engine) {
 /// The JSON output of a program.
 #[track_caller]
 fn read(out: &std::process::Output) -> Value {
-    let (said, wrong) =
+    let (output, wrong) =
         (String::from_utf8_lossy(&out.stdout), String::from_utf8_lossy(&out.stderr));
-    assert!(out.status.success(), "{said}{wrong}");
-    serde_json::from_str(said.trim()).unwrap_or_else(|error| panic!("{error}: {said}{wrong}"))
+    assert!(out.status.success(), "{output}{wrong}");
+    serde_json::from_str(output.trim()).unwrap_or_else(|error| panic!("{error}: {output}{wrong}"))
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -50,19 +50,21 @@ async fn grpcio_makes_the_calls_of_the_readme_by_reflection() {
     tokio::spawn(run_echo_runner(server.engine.clone()));
     let mut python = Command::new(programs.join("python"));
     python.arg(README).arg(server.address.to_string()).kill_on_drop(true);
-    let said = read(&python.output().await.expect("it runs"));
+    let output = read(&python.output().await.expect("it runs"));
     let id = |value: &str| json!({"id": {"value": value}});
-    assert_eq!((&said["command"], &said["listened to"]), (&id("1"), &id("2")));
-    assert_eq!((&said["docker"], &said["periodic"]), (&id("3"), &id("4")));
-    assert!(said["enqueued"]["id"]["value"].is_string() && said["enqueued"]["result"].is_null());
-    let heard = json!({"status": "SUCCESS", "items": ["ListenSleepResultWorker 60\n"]});
-    assert_eq!(said["heard"], heard);
+    assert_eq!((&output["command"], &output["listened to"]), (&id("1"), &id("2")));
+    assert_eq!((&output["docker"], &output["periodic"]), (&id("3"), &id("4")));
+    assert!(
+        output["enqueued"]["id"]["value"].is_string() && output["enqueued"]["result"].is_null()
+    );
+    let expected = json!({"status": "SUCCESS", "items": ["ListenSleepResultWorker 60\n"]});
+    assert_eq!(output["heard"], expected);
     let given = r#"{"Image":"busybox:latest","Cmd":["ls","-al","/"]}"#;
-    assert_eq!(said["direct"], json!([format!("docker {given}\n")]));
-    assert_eq!(said["jobs"], json!(["4"]));
-    assert_eq!(said["workers"], json!(["periodic", "docker", "ListenSleepResultWorker", "ls"]));
-    assert_eq!(said["results"], json!(["ListenSleepResultWorker"]));
-    let worker = &said["worker"];
+    assert_eq!(output["direct"], json!([format!("docker {given}\n")]));
+    assert_eq!(output["jobs"], json!(["4"]));
+    assert_eq!(output["workers"], json!(["periodic", "docker", "ListenSleepResultWorker", "ls"]));
+    assert_eq!(output["results"], json!(["ListenSleepResultWorker"]));
+    let worker = &output["worker"];
     assert_eq!(
         (&worker["operation"], &worker["response_type"]),
         (&json!("sleep"), &json!("LISTEN_AFTER"))
@@ -100,9 +102,13 @@ async fn buf_curl_creates_a_worker_enqueues_and_listens() {
     let job = json!({"arg": "SGVsbG8=", "worker_id": {"value": "1"}, "timeout": "60000"});
     let job = call("JobService/Enqueue", job).await["id"].clone();
     let listen = json!({"job_id": job, "worker_id": {"value": "1"}, "timeout": "60000"});
-    let heard = call("JobResultService/Listen", listen).await;
-    assert_eq!(heard["data"]["output"]["items"], json!(["RWNob1dvcmtlciBIZWxsbwo="]), "{heard}");
-    assert_eq!(heard["data"]["jobId"], job);
+    let response = call("JobResultService/Listen", listen).await;
+    assert_eq!(
+        response["data"]["output"]["items"],
+        json!(["RWNob1dvcmtlciBIZWxsbwo="]),
+        "{response}"
+    );
+    assert_eq!(response["data"]["jobId"], job);
     let found = call("JobResultService/FindListByJobId", json!({"job_id": job})).await;
     assert_eq!(found["data"]["workerName"], "EchoWorker");
 }

@@ -44,7 +44,7 @@ async fn a_minimal_worker_has_the_defaults_and_the_next_number() {
 #[tokio::test]
 async fn every_field_of_a_worker_reads_back() {
     let stage = JobworkerpStage::start().await;
-    let said = CreateWorkerRequest {
+    let request = CreateWorkerRequest {
         r#type: RunnerType::GrpcUnary.into(),
         operation: r#"{ "url": "http://localhost:9000", "path":"a.B/C" }"#.to_owned(),
         retry_policy: Some(RetryPolicy {
@@ -61,20 +61,20 @@ async fn every_field_of_a_worker_reads_back() {
         use_static: Some(true),
         ..command("all of it")
     };
-    let id = stage.create(said.clone()).await;
+    let id = stage.create(request.clone()).await;
     let data = stage.worker(id).await.expect("it exists");
-    assert_eq!((data.name, data.r#type), (said.name, said.r#type));
-    assert_eq!((data.operation, data.retry_policy), (said.operation, said.retry_policy));
+    assert_eq!((data.name, data.r#type), (request.name, request.r#type));
+    assert_eq!((data.operation, data.retry_policy), (request.operation, request.retry_policy));
     assert_eq!(
         (Some(data.periodic_interval), data.channel),
-        (said.periodic_interval, said.channel)
+        (request.periodic_interval, request.channel)
     );
     assert_eq!(
         (Some(data.queue_type), Some(data.response_type)),
-        (said.queue_type, said.response_type)
+        (request.queue_type, request.response_type)
     );
     assert!(data.store_success && data.store_failure && data.use_static);
-    assert_eq!(data.next_workers, said.next_workers);
+    assert_eq!(data.next_workers, request.next_workers);
     let known = stage.server.engine.handlers().get(&name("all of it")).await.expect("a response");
     let handler = known.expect("it exists").handler;
     let settings = json!({"url": "http://localhost:9000", "method": "a.B/C", "payload": "bytes"});
@@ -87,7 +87,7 @@ async fn every_field_of_a_worker_reads_back() {
 }
 
 #[tokio::test]
-async fn a_channel_that_is_the_default_is_none_and_a_strange_queue_type_is_the_default() {
+async fn a_default_channel_is_absent_and_an_unknown_queue_type_is_the_default() {
     let stage = JobworkerpStage::start().await;
     for (n, channel) in ["__default_job_channel__", "default", ""].into_iter().enumerate() {
         let channel = Some(channel.to_owned());
@@ -104,8 +104,8 @@ async fn every_invalid_worker_is_refused_with_its_field_and_none_is_stored() {
     let retry =
         |policy: RetryPolicy| CreateWorkerRequest { retry_policy: Some(policy), ..command("a") };
     let good = policy().expect("one");
-    let sort = |sort: RunnerType, operation: &str| CreateWorkerRequest {
-        r#type: sort.into(),
+    let of_type = |runner: RunnerType, operation: &str| CreateWorkerRequest {
+        r#type: runner.into(),
         operation: operation.to_owned(),
         ..command("a")
     };
@@ -156,11 +156,11 @@ async fn every_invalid_worker_is_refused_with_its_field_and_none_is_stored() {
             "retry-range",
             "retry_policy.max_interval",
         ),
-        (sort(RunnerType::Command, ""), "malformed", "operation"),
-        (sort(RunnerType::Request, "not a url"), "malformed", "operation"),
-        (sort(RunnerType::GrpcUnary, "{}"), "malformed", "operation"),
-        (sort(RunnerType::Docker, "busybox"), "malformed", "operation"),
-        (sort(RunnerType::Builtin, "x"), "malformed", "type"),
+        (of_type(RunnerType::Command, ""), "malformed", "operation"),
+        (of_type(RunnerType::Request, "not a url"), "malformed", "operation"),
+        (of_type(RunnerType::GrpcUnary, "{}"), "malformed", "operation"),
+        (of_type(RunnerType::Docker, "busybox"), "malformed", "operation"),
+        (of_type(RunnerType::Builtin, "x"), "malformed", "type"),
         (
             CreateWorkerRequest { next_workers: vec![WorkerId { value: 1 }; 101], ..command("a") },
             "count-range",
@@ -210,13 +210,13 @@ async fn runner_checks_are_reported_with_jobworkerp_fields() {
     stage.create(command("a")).await;
     let worker = CreateWorkerRequest { operation: "rm".to_owned(), ..command("b") };
     let refused = stage.try_create(worker).await.expect_err("not allowed");
-    let told = (Code::PermissionDenied, "runner-forbidden".to_owned(), "operation".to_owned());
-    assert_eq!(problem(&refused), told);
+    let expected = (Code::PermissionDenied, "runner-forbidden".to_owned(), "operation".to_owned());
+    assert_eq!(problem(&refused), expected);
     let mut data = stage.worker(1).await.expect("it exists");
     data.operation = "rm".to_owned();
     let update = Worker { id: Some(WorkerId { value: 1 }), data: Some(data) };
     let refused = stage.workers.clone().update(update).await.expect_err("not allowed");
-    assert_eq!(problem(&refused), told);
+    assert_eq!(problem(&refused), expected);
 }
 
 #[tokio::test]
@@ -224,8 +224,8 @@ async fn a_worker_name_is_unique_and_free_after_removal() {
     let stage = JobworkerpStage::start().await;
     stage.create(command("a")).await;
     let refused = stage.try_create(command("a")).await.expect_err("twice");
-    let told = (Code::AlreadyExists, "refused".to_owned(), "name".to_owned());
-    assert_eq!(problem(&refused), told);
+    let expected = (Code::AlreadyExists, "refused".to_owned(), "name".to_owned());
+    assert_eq!(problem(&refused), expected);
     let delete = async |value| {
         let deleted = stage.workers.clone().delete(WorkerId { value }).await;
         deleted.expect("a response").into_inner().is_success

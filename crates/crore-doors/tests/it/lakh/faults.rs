@@ -112,10 +112,10 @@ async fn jobs_without_a_reservation_that_a_worker_did_not_read_are_redelivered()
     let lazy = Worker::join(&server, "mail").await;
     becomes(&server, "0", |job| job.live.state == State::Done).await;
     let mut second = Worker::join(&server, "mail").await;
-    let mut came = Vec::new();
+    let mut received = Vec::new();
     let last = timeout(LONG, async {
-        while came.len() < JOBS - 60 {
-            came.push(second.job().await.id);
+        while received.len() < JOBS - 60 {
+            received.push(second.job().await.id);
         }
     });
     last.await.expect("unread jobs block nothing");
@@ -130,14 +130,14 @@ async fn jobs_without_a_reservation_that_a_worker_did_not_read_are_redelivered()
             if open == 0 {
                 break;
             }
-            came.push(second.job().await.id);
+            received.push(second.job().await.id);
         }
     };
     timeout(LONG, rest).await.expect("all are handed over");
-    let before = came.len();
-    came.sort();
-    came.dedup();
-    assert_eq!(came.len(), before, "no worker got a job twice");
+    let before = received.len();
+    received.sort();
+    received.dedup();
+    assert_eq!(received.len(), before, "no worker got a job twice");
 }
 
 #[tokio::test]

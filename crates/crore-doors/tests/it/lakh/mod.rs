@@ -103,8 +103,8 @@ impl Worker {
 
     /// Checks that no job comes for now.
     async fn expect_no_job(&mut self) {
-        let came = timeout(A_MOMENT, self.hears.message()).await;
-        assert!(came.is_err(), "{came:?}");
+        let received = timeout(A_MOMENT, self.hears.message()).await;
+        assert!(received.is_err(), "{received:?}");
     }
 
     async fn report(&self, id: &str, status: i32) {

@@ -67,12 +67,9 @@ async fn delayed_and_scheduled_jobs_are_delivered_when_due_and_not_before() {
     slow.advance(Span::from_millis(1500)).await;
     worker.expect_no_job().await;
     slow.advance(Span::from_millis(1)).await;
-    let came = worker.job().await;
+    let job = worker.job().await;
     let due = Timestamp { seconds: at, nanos: 1_000_000 };
-    assert_eq!(
-        (came.id.as_str(), came.execution_time),
-        ("at", Some(ExecutionTime::Scheduled(due)))
-    );
+    assert_eq!((job.id.as_str(), job.execution_time), ("at", Some(ExecutionTime::Scheduled(due))));
 }
 
 #[tokio::test]
@@ -203,9 +200,9 @@ async fn a_truncated_list_of_dead_jobs_is_newest_first_and_says_so() {
             taken += 1;
         }
     }
-    let told = lakh(&server).await.get_dead_jobs(()).await.expect("a response");
-    assert_eq!(told.metadata().get("crore-more").expect("there are more"), "true");
-    let ids: Vec<_> = told.get_ref().jobs.iter().map(|job| job.id.as_str()).collect();
+    let response = lakh(&server).await.get_dead_jobs(()).await.expect("a response");
+    assert_eq!(response.metadata().get("crore-more").expect("there are more"), "true");
+    let ids: Vec<_> = response.get_ref().jobs.iter().map(|job| job.id.as_str()).collect();
     assert_eq!(ids, ["2", "3", "4", "5"]);
 }
 

@@ -19,7 +19,7 @@ const MAX_JOBS: u32 = 3;
 /// State shared by all workers.
 #[derive(Default)]
 struct SharedCounts {
-    place: Mutex<Option<Arc<LocalServer>>>,
+    server: Mutex<Option<Arc<LocalServer>>>,
     /// Number of acknowledged success reports for each job.
     done: Mutex<BTreeMap<String, usize>>,
     most: AtomicUsize,
@@ -63,13 +63,13 @@ impl UnreliableWorker {
             .most
             .fetch_max(self.accepted.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
         tokio::spawn(async move {
-            let place = this.world.place.lock().expect("no panic").clone().expect("it exists");
+            let server = this.world.server.lock().expect("no panic").clone().expect("it exists");
             let worker = this.id.lock().expect("no panic").clone();
             let id = job["job_id"].as_str().expect("an id").to_owned();
             this.accepted.fetch_sub(1, Ordering::SeqCst);
             for _ in 0..times {
                 let report = json!({"job_id": id, "type": "success", "delivery": delivery});
-                let status = place.done(&worker, report).await;
+                let status = server.done(&worker, report).await;
                 assert_eq!(
                     status, 204,
                     "the first report counts, and the second gets the same response"
@@ -82,34 +82,34 @@ impl UnreliableWorker {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_job_ends_with_unreliable_workers() {
-    let place = Arc::new(LocalServer::on(Engine::memory(), with_short_intervals).await);
+    let server = Arc::new(LocalServer::on(Engine::memory(), with_short_intervals).await);
     let world = Arc::new(SharedCounts::default());
-    *world.place.lock().expect("no panic") = Some(Arc::clone(&place));
+    *world.server.lock().expect("no panic") = Some(Arc::clone(&server));
     let mut peers = Vec::new();
     for seed in 0..4 {
         let (world, id, has) = (Arc::clone(&world), Mutex::default(), AtomicUsize::new(0));
         let crook = Arc::new(UnreliableWorker { world, id, accepted: has, seed });
         let answers = Arc::clone(&crook);
         let peer = Peer::start(PeerReply::by(move |n, call| answers.answer(n, call))).await;
-        *crook.id.lock().expect("no panic") = place.join(&peer.url(), MAX_JOBS).await;
+        *crook.id.lock().expect("no panic") = server.join(&peer.url(), MAX_JOBS).await;
         peers.push(peer);
     }
     let mut ids = Vec::new();
     for n in 0..JOBS {
         let name = if n % 10 == 0 { "rare" } else { "mail" };
-        ids.push(place.push(json!({"name": name, "argument": {"n": n}, "timeout": 1})).await);
+        ids.push(server.push(json!({"name": name, "argument": {"n": n}, "timeout": 1})).await);
     }
     for id in &ids {
-        place.until(id, "done").await;
+        server.until(id, "done").await;
     }
     assert!(world.most.load(Ordering::SeqCst) <= MAX_JOBS as usize, "no worker exceeded its slots");
     let twice = world.done.lock().expect("no panic").values().filter(|n| **n > 1).count();
     assert_eq!(twice, 0, "a reported job is not delivered again");
     // Nothing is running, and every slot is free.
     eventually(|| async {
-        let counts = place.engine.jobs().counts(None).await.expect("an answer");
+        let counts = server.engine.jobs().counts(None).await.expect("an answer");
         counts.iter().all(|count| count.state == crore_core::State::Done)
     })
     .await;
-    *world.place.lock().expect("no panic") = None;
+    *world.server.lock().expect("no panic") = None;
 }

@@ -156,7 +156,7 @@ async fn many_pushes_of_one_key_store_one_job() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn of_many_reports_one_applies() {
+async fn one_of_many_concurrent_reports_applies() {
     let Some(it) = subject().await else { return };
     let nodes = nodes(&it, 4).await;
     it.push(vec![job("q"); 5]).await;

@@ -51,7 +51,7 @@ async fn bytes_that_are_not_text_are_kept_and_shown_with_replacements() {
 }
 
 #[tokio::test]
-async fn more_output_than_is_allowed_ends_the_command() {
+async fn a_command_over_the_output_limit_is_killed() {
     let dir = tempfile::tempdir().expect("a directory");
     let file = dir.path().join("pid");
     let settings = json!({

@@ -38,10 +38,10 @@ async fn lines_are_logged_while_a_container_runs() {
     let Some(engine) = Engine::start() else { return };
     let script = "echo out; echo err >&2; cat > /dev/null; printf end";
     let runner = engine.runner(json!({ "cmd": ["sh", "-c", script] })).await;
-    let around = RecordedRun::new();
-    let output = runner.run(&task(""), &around.context).await.expect("it runs");
+    let recorded = RecordedRun::new();
+    let output = runner.run(&task(""), &recorded.context).await.expect("it runs");
     assert_eq!(texts(&output), ["out\nend"]);
-    let mut lines = around.lines();
+    let mut lines = recorded.lines();
     lines.sort();
     assert_eq!(lines, ["end", "err", "out"]);
 }

@@ -62,7 +62,7 @@ fn publish_as(engine: &Engine, image: &str, word: &str, who: &[&str]) {
 }
 
 #[tokio::test]
-async fn an_image_is_pulled_when_it_is_missing_or_always_and_a_pool_does_so_once() {
+async fn an_image_is_pulled_if_missing_or_always_and_once_per_pool() {
     let Some(engine) = Engine::start() else { return };
     let Some(registry) = registry("") else { return };
     let image = format!("127.0.0.1:{}/team/box", registry.port());
@@ -71,10 +71,10 @@ async fn an_image_is_pulled_when_it_is_missing_or_always_and_a_pool_does_so_once
     let maker = DockerFactory::new(engine.options.clone());
     let runner = async |settings: Value| maker.make(&settings).await.expect("settings");
     let missing = runner(json!({ "image": image })).await;
-    let around = RecordedRun::new();
-    let output = missing.run(&task(""), &around.context).await.expect("it is pulled");
+    let recorded = RecordedRun::new();
+    let output = missing.run(&task(""), &recorded.context).await.expect("it is pulled");
     assert_eq!(texts(&output), ["first\n"]);
-    assert_eq!(around.lines(), [format!("pulling the image `{image}`"), "first".to_owned()]);
+    assert_eq!(recorded.lines(), [format!("pulling the image `{image}`"), "first".to_owned()]);
 
     publish(&engine, &tagged, "second");
     make(&engine, &tagged, "stale");
@@ -83,12 +83,12 @@ async fn an_image_is_pulled_when_it_is_missing_or_always_and_a_pool_does_so_once
     let pooled = runner(always.clone()).await;
     assert_eq!(texts(&run(&*pooled, "").await.expect("it is pulled")), ["second\n"]);
 
-    let around = RecordedRun::new();
-    pooled.run(&task(""), &around.context).await.expect("it exists");
-    assert_eq!(around.lines(), ["second"], "it was pulled once");
-    let around = RecordedRun::new();
-    runner(always).await.run(&task(""), &around.context).await.expect("it is pulled");
-    assert_eq!(around.lines().len(), 2, "another runner pulls it again");
+    let recorded = RecordedRun::new();
+    pooled.run(&task(""), &recorded.context).await.expect("it exists");
+    assert_eq!(recorded.lines(), ["second"], "it was pulled once");
+    let recorded = RecordedRun::new();
+    runner(always).await.run(&task(""), &recorded.context).await.expect("it is pulled");
+    assert_eq!(recorded.lines().len(), 2, "another runner pulls it again");
 
     let nobodys = runner(json!({ "image": format!("{image}:none") })).await;
     let failure = run(&*nobodys, "").await.expect_err("the registry has no such image");
@@ -117,10 +117,10 @@ async fn login_is_sent_only_to_its_registry() {
 
     let maker = DockerFactory::new(engine.options.clone());
     let pull = async |settings: Value, payload: &str| {
-        let around = RecordedRun::new();
+        let recorded = RecordedRun::new();
         let runner = maker.make(&settings).await.expect("settings");
-        let ran = runner.run(&task(payload), &around.context).await;
-        (ran, around.lines().join("\n"))
+        let ran = runner.run(&task(payload), &recorded.context).await;
+        (ran, recorded.lines().join("\n"))
     };
     let by = |password: &str| json!({ "image": image, "registry": { "user": USER, "password": password } });
     for settings in [json!({ "image": image }), by(&wrong)] {

@@ -15,14 +15,14 @@ fn cmd_settings(script: &str, grace: &str) -> Value {
 
 /// Runs until it prints `ready`, then cancels. Returns the class of the failure and the lines.
 async fn cancel(runner: &dyn Runner) -> (FailureClass, Vec<String>) {
-    let around = RecordedRun::new();
+    let recorded = RecordedRun::new();
     let task = task("");
     let stop = async {
-        around.line("ready").await;
-        around.stop.cancel();
+        recorded.line("ready").await;
+        recorded.stop.cancel();
     };
-    let (ended, ()) = tokio::join!(runner.run(&task, &around.context), stop);
-    (ended.expect_err("stopped").class, around.lines())
+    let (ended, ()) = tokio::join!(runner.run(&task, &recorded.context), stop);
+    (ended.expect_err("stopped").class, recorded.lines())
 }
 
 #[tokio::test]
@@ -48,10 +48,10 @@ async fn container_that_ignores_a_cancel_is_killed_and_removed() {
 async fn a_run_stopped_before_its_start_creates_no_container() {
     let Some(engine) = Engine::start() else { return };
     let runner = engine.runner(cmd_settings("echo ready", "1s")).await;
-    let around = RecordedRun::new();
-    around.stop.cancel();
-    let failure = runner.run(&task(""), &around.context).await.expect_err("stopped");
-    assert_eq!((failure.class, around.lines()), (FailureClass::Stopped, Vec::new()));
+    let recorded = RecordedRun::new();
+    recorded.stop.cancel();
+    let failure = runner.run(&task(""), &recorded.context).await.expect_err("stopped");
+    assert_eq!((failure.class, recorded.lines()), (FailureClass::Stopped, Vec::new()));
     engine.assert_nothing_left();
 }
 
@@ -60,16 +60,16 @@ async fn a_run_stopped_before_its_start_creates_no_container() {
 async fn a_dropped_run_removes_its_container_at_any_stage() {
     let Some(engine) = Engine::start() else { return };
     let runner = engine.runner(cmd_settings("echo ready; sleep 1000", "1s")).await;
-    let around = RecordedRun::new();
+    let recorded = RecordedRun::new();
     let task = task("");
     tokio::select! {
-        _ = runner.run(&task, &around.context) => panic!("the run does not end by itself"),
-        _ = around.line("ready") => {}
+        _ = runner.run(&task, &recorded.context) => panic!("the run does not end by itself"),
+        _ = recorded.line("ready") => {}
     }
     let nothing = || engine.containers().is_empty();
     eventually(Duration::from_secs(20), nothing);
     for millis in [0, 1, 3, 10, 30, 100, 300] {
-        let run = runner.run(&task, &around.context);
+        let run = runner.run(&task, &recorded.context);
         let ended = tokio::time::timeout(Duration::from_millis(millis), run).await;
         assert!(ended.is_err(), "the run does not end by itself");
     }
@@ -88,11 +88,11 @@ fn a_runtime_that_ends_removes_its_containers() {
     let Some(engine) = Engine::start() else { return };
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
     let runtime = runtime.expect("a runtime");
-    let around = RecordedRun::new();
-    let recorded = around.clone();
+    let recorded = RecordedRun::new();
+    let watched = recorded.clone();
     let runner = runtime.block_on(engine.runner(cmd_settings("echo ready; sleep 1000", "1s")));
-    runtime.spawn(async move { runner.run(&task(""), &around.context).await });
-    runtime.block_on(recorded.line("ready"));
+    runtime.spawn(async move { runner.run(&task(""), &recorded.context).await });
+    runtime.block_on(watched.line("ready"));
     assert_eq!(engine.containers().len(), 1);
     assert!(engine.containers()[0].contains("crore.job=7"), "{:?}", engine.containers());
     drop(runtime);
@@ -103,15 +103,15 @@ fn a_runtime_that_ends_removes_its_containers() {
 async fn a_job_is_retried_when_its_container_engine_disappears() {
     let Some(engine) = Engine::start() else { return };
     let runner = engine.runner(cmd_settings("echo ready; sleep 1000", "1s")).await;
-    let around = RecordedRun::new();
+    let recorded = RecordedRun::new();
     let task = task("");
     let kill = async {
-        around.line("ready").await;
+        recorded.line("ready").await;
         let pid = engine.docker.process().pid().to_string();
         let killed = std::process::Command::new("kill").args(["-KILL", &pid]).status();
         assert!(killed.expect("kill runs").success());
     };
-    let (ended, ()) = tokio::join!(runner.run(&task, &around.context), kill);
+    let (ended, ()) = tokio::join!(runner.run(&task, &recorded.context), kill);
     let failure = ended.expect_err("no worker is left");
     assert!(failure.error.starts_with("could not run the container: "), "{failure}");
     assert_eq!(failure.class, FailureClass::Temporary);

@@ -13,8 +13,8 @@ use crate::recorded_run::{RecordedRun, run, task, texts};
 
 #[tokio::test]
 async fn a_crash_fails_one_job_and_the_next_gets_a_new_child() {
-    let workshop = PluginBuilder::odd(&[]);
-    let runner = workshop.runner().await;
+    let builder = PluginBuilder::odd(&[]);
+    let runner = builder.runner().await;
     let cases = [
         ("segfault", "the plugin crashed (signal SIGSEGV)"),
         ("abort", "the plugin crashed (signal SIGABRT)"),
@@ -30,17 +30,17 @@ async fn a_crash_fails_one_job_and_the_next_gets_a_new_child() {
 }
 
 #[tokio::test]
-async fn a_child_that_died_between_two_jobs_is_replaced() {
-    let workshop = PluginBuilder::odd(&[]);
-    let runner = workshop.runner().await;
-    let around = RecordedRun::new();
+async fn a_child_that_exits_between_two_jobs_is_replaced() {
+    let builder = PluginBuilder::odd(&[]);
+    let runner = builder.runner().await;
+    let recorded = RecordedRun::new();
     let kill = async {
-        let pid = around.line("pid ").await;
+        let pid = recorded.line("pid ").await;
         let killed = std::process::Command::new("kill").args(["-KILL", &pid]).status();
         assert!(killed.expect("kill runs").success());
     };
     let task = task("hang");
-    let (failure, ()) = tokio::join!(runner.run(&task, &around.context), kill);
+    let (failure, ()) = tokio::join!(runner.run(&task, &recorded.context), kill);
     let failure = failure.expect_err("it was killed");
     assert_eq!(failure.error, "the plugin crashed (signal SIGKILL)");
     assert_eq!(texts(&run(&*runner, "").await.expect("another")), ["run 1"]);
@@ -48,8 +48,8 @@ async fn a_child_that_died_between_two_jobs_is_replaced() {
 
 #[tokio::test]
 async fn invalid_lengths_are_refused() {
-    let workshop = PluginBuilder::odd(&[]);
-    let runner = workshop.runner().await;
+    let builder = PluginBuilder::odd(&[]);
+    let runner = builder.runner().await;
     let cases = [
         ("null-item", "the plugin returned an invalid pointer for 5 bytes"),
         ("null-items", "the plugin returned an invalid pointer for 5 items"),
@@ -81,88 +81,88 @@ async fn unusable_library_is_refused_on_load() {
         (&["-Wl,-z,lazy", "-Dpause=no_such_function"], "undefined symbol: no_such_function"),
     ];
     for (flags, error) in cases {
-        let workshop = PluginBuilder::odd(flags);
-        let failure = workshop.make("odd").await.map(drop).expect_err("no plugin");
+        let builder = PluginBuilder::odd(flags);
+        let failure = builder.make("odd").await.map(drop).expect_err("no plugin");
         assert!(failure.error.contains(error), "{failure}");
         assert_eq!(failure.class, FailureClass::Fatal);
-        let by_name = workshop.make("Odd").await.map(drop).expect_err("no name");
+        let by_name = builder.make("Odd").await.map(drop).expect_err("no name");
         assert!(by_name.error.contains("no plugin `Odd`"), "{by_name}");
         assert!(by_name.error.ends_with("found `odd`"), "{by_name}");
     }
-    let workshop = PluginBuilder::new();
-    std::fs::write(workshop.path().join("text.so"), "no library").expect("written");
-    let failure = workshop.make("text").await.map(drop).expect_err("no library");
+    let builder = PluginBuilder::new();
+    std::fs::write(builder.path().join("text.so"), "no library").expect("written");
+    let failure = builder.make("text").await.map(drop).expect_err("no library");
     assert!(failure.error.contains("text.so` cannot be loaded"), "{failure}");
 }
 
 #[tokio::test]
 async fn loading_a_library_times_out() {
-    let mut workshop = PluginBuilder::odd(&["-DSTUCK"]);
-    workshop.setup.options.plugin_start = Span::from_millis(300);
-    let failure = workshop.make("odd").await.map(drop).expect_err("it is stuck");
+    let mut builder = PluginBuilder::odd(&["-DSTUCK"]);
+    builder.setup.options.plugin_start = Span::from_millis(300);
+    let failure = builder.make("odd").await.map(drop).expect_err("it is stuck");
     assert!(failure.error.ends_with("did not load within 300ms"), "{failure}");
     assert_eq!(failure.class, FailureClass::Temporary);
 }
 
 #[tokio::test]
 async fn a_plugin_that_fails_to_initialize_fails_its_jobs_and_its_output_is_logged() {
-    let workshop = PluginBuilder::odd(&["-DUNMADE"]);
-    let runner = workshop.runner().await;
-    let around = RecordedRun::new();
-    let failure = runner.run(&task(""), &around.context).await.expect_err("there is no instance");
+    let builder = PluginBuilder::odd(&["-DUNMADE"]);
+    let runner = builder.runner().await;
+    let recorded = RecordedRun::new();
+    let failure = runner.run(&task(""), &recorded.context).await.expect_err("there is no instance");
     assert_eq!(failure.error, "the plugin could not be set up");
     assert_eq!(
-        (failure.class, around.lines()),
+        (failure.class, recorded.lines()),
         (FailureClass::Fatal, vec!["made nothing 0".to_owned()])
     );
 }
 
 #[tokio::test]
 async fn the_memory_limit_of_the_operator_applies() {
-    let mut workshop = PluginBuilder::odd(&[]);
-    let runner = workshop.runner().await;
+    let mut builder = PluginBuilder::odd(&[]);
+    let runner = builder.runner().await;
     run(&*runner, "memory").await.expect("there is enough");
-    workshop.setup.options.plugin_memory = Some(Size(128 << 20));
-    let runner = workshop.runner().await;
+    builder.setup.options.plugin_memory = Some(Size(128 << 20));
+    let runner = builder.runner().await;
     let failure = run(&*runner, "memory").await.expect_err("it exceeds the limit");
     assert_eq!(failure.error, "it said so");
 }
 
 #[tokio::test]
 async fn a_crash_kills_the_processes_of_the_plugin() {
-    let workshop = PluginBuilder::odd(&[]);
-    let runner = workshop.runner().await;
-    let around = RecordedRun::new();
-    let failure = runner.run(&task("fork-crash"), &around.context).await.expect_err("it crashed");
+    let builder = PluginBuilder::odd(&[]);
+    let runner = builder.runner().await;
+    let recorded = RecordedRun::new();
+    let failure = runner.run(&task("fork-crash"), &recorded.context).await.expect_err("it crashed");
     assert_eq!(failure.error, "the plugin crashed (signal SIGABRT)");
-    let orphan = format!("/proc/{}/exe", around.line("pid ").await);
+    let orphan = format!("/proc/{}/exe", recorded.line("pid ").await);
     eventually(Duration::from_secs(10), || std::fs::read_link(&orphan).is_err());
 }
 
 #[tokio::test]
 async fn a_folder_that_others_may_write_to_is_not_used() {
     use std::os::unix::fs::PermissionsExt;
-    let workshop = PluginBuilder::odd(&[]);
+    let builder = PluginBuilder::odd(&[]);
     let open = std::fs::Permissions::from_mode(0o777);
-    std::fs::set_permissions(workshop.path(), open).expect("changed");
-    let failure = workshop.make("odd").await.map(drop).expect_err("writable by others");
+    std::fs::set_permissions(builder.path(), open).expect("changed");
+    let failure = builder.make("odd").await.map(drop).expect_err("writable by others");
     assert!(failure.error.contains("chmod go-w"), "{failure}");
 }
 
 #[tokio::test]
 async fn an_unreachable_host_is_named() {
-    let mut workshop = PluginBuilder::odd(&[]);
-    workshop.setup.host = "/no/such/host".into();
-    let failure = workshop.make("odd").await.map(drop).expect_err("nothing to start");
+    let mut builder = PluginBuilder::odd(&[]);
+    builder.setup.host = "/no/such/host".into();
+    let failure = builder.make("odd").await.map(drop).expect_err("nothing to start");
     assert!(failure.error.contains("could not start plugin host `/no/such/host`"), "{failure}");
 }
 
 #[tokio::test]
 async fn settings_are_checked_without_starting_anything() {
-    let mut workshop = PluginBuilder::new();
-    workshop.setup.host = "/no/such/host".into();
-    workshop.setup.dir = "/no/such/folder".into();
-    let plugins = PluginFactory::new(workshop.setup.clone());
+    let mut builder = PluginBuilder::new();
+    builder.setup.host = "/no/such/host".into();
+    builder.setup.dir = "/no/such/folder".into();
+    let plugins = PluginFactory::new(builder.setup.clone());
     assert!(plugins.must_be_allowed() && plugins.name() == "plugin");
     plugins.check(&json!({ "plugin": "any" })).expect("it is valid");
     let invalid = plugins.check(&json!({ "plugin": "a/b" })).expect_err("a path");

@@ -51,10 +51,10 @@ impl PluginBuilder {
 
     /// Compiles `odd.c`, whose behavior depends on its argument.
     pub(super) fn odd(flags: &[&str]) -> Self {
-        let workshop = Self::new();
+        let builder = Self::new();
         let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/plugin/odd.c");
-        workshop.compile(&source, "odd.so", flags);
-        workshop
+        builder.compile(&source, "odd.so", flags);
+        builder
     }
 
     /// The example in Rust.

@@ -13,17 +13,17 @@ use crate::recorded_run::{RecordedRun, run, task, texts};
 
 #[tokio::test]
 async fn the_c_and_rust_examples_run_by_file_and_by_plugin_name() {
-    let workshop = PluginBuilder::new();
-    workshop.compile(&root().join("sdks/plugin/examples/hello.c"), "hello_c.so", &[]);
-    workshop.rust_example();
+    let builder = PluginBuilder::new();
+    builder.compile(&root().join("sdks/plugin/examples/hello.c"), "hello_c.so", &[]);
+    builder.rust_example();
     for name in ["hello_c", "HelloC", "hello", "libhello", "HelloRust"] {
-        let runner = workshop.make(name).await.expect("it exists");
-        let around = RecordedRun::new();
-        let output = runner.run(&task("world"), &around.context).await.expect("it succeeds");
+        let runner = builder.make(name).await.expect("it exists");
+        let recorded = RecordedRun::new();
+        let output = runner.run(&task("world"), &recorded.context).await.expect("it succeeds");
         assert_eq!(texts(&output), ["hello, world"], "{name}");
-        assert_eq!(around.lines(), ["about to greet"], "{name}");
+        assert_eq!(recorded.lines(), ["about to greet"], "{name}");
     }
-    let runner = workshop.make("hello").await.expect("it exists");
+    let runner = builder.make("hello").await.expect("it exists");
     let failure = run(&*runner, b"\xff").await.expect_err("no text");
     assert_eq!(failure.class, FailureClass::Fatal);
     assert!(failure.error.contains("invalid utf-8"), "{failure}");
@@ -31,8 +31,8 @@ async fn the_c_and_rust_examples_run_by_file_and_by_plugin_name() {
 
 #[tokio::test]
 async fn zero_or_more_items_are_returned_and_text_is_distinguished_from_bytes() {
-    let workshop = PluginBuilder::odd(&[]);
-    let runner = workshop.runner().await;
+    let builder = PluginBuilder::odd(&[]);
+    let runner = builder.runner().await;
     assert_eq!(run(&*runner, "none").await.expect("none").items, []);
     let items = run(&*runner, "three").await.expect("three").items;
     let items: Vec<_> = items.iter().map(|item| (item.encoding, &item.bytes[..])).collect();
@@ -43,11 +43,11 @@ async fn zero_or_more_items_are_returned_and_text_is_distinguished_from_bytes() 
 
 #[tokio::test]
 async fn an_instance_is_kept_between_jobs_and_freed_when_dropped() {
-    let mut workshop = PluginBuilder::odd(&[]);
-    let destroyed = workshop.path().join("destroyed");
+    let mut builder = PluginBuilder::odd(&[]);
+    let destroyed = builder.path().join("destroyed");
     let place = destroyed.display().to_string();
-    workshop.setup.env.insert("ODD_DESTROYED".to_owned(), place);
-    let runner = workshop.runner().await;
+    builder.setup.env.insert("ODD_DESTROYED".to_owned(), place);
+    let runner = builder.runner().await;
     for n in 1..=100 {
         let output = run(&*runner, "count").await.expect("it runs");
         assert_eq!(texts(&output), [format!("run {n}")]);
@@ -60,8 +60,8 @@ async fn an_instance_is_kept_between_jobs_and_freed_when_dropped() {
 
 #[tokio::test]
 async fn the_error_class_of_a_plugin_decides_about_retries() {
-    let workshop = PluginBuilder::odd(&[]);
-    let runner = workshop.runner().await;
+    let builder = PluginBuilder::odd(&[]);
+    let runner = builder.runner().await;
     let cases = [
         ("again", FailureClass::Temporary, "it said so"),
         ("other", FailureClass::Other, "it said so"),
@@ -78,27 +78,27 @@ async fn the_error_class_of_a_plugin_decides_about_retries() {
 
 #[tokio::test]
 async fn printed_output_is_logged_and_does_not_corrupt_the_protocol() {
-    let workshop = PluginBuilder::odd(&[]);
-    let runner = workshop.runner().await;
-    let around = RecordedRun::new();
-    let output = runner.run(&task("print"), &around.context).await.expect("it runs");
+    let builder = PluginBuilder::odd(&[]);
+    let runner = builder.runner().await;
+    let recorded = RecordedRun::new();
+    let output = runner.run(&task("print"), &recorded.context).await.expect("it runs");
     assert_eq!(texts(&output), ["run 1"]);
-    let mut lines = around.lines();
+    let mut lines = recorded.lines();
     lines.sort();
     assert_eq!(lines, ["to standard error", "to standard output", "without an end-1"]);
 
-    let around = RecordedRun::new();
-    let output = runner.run(&task("print-much"), &around.context).await.expect("it runs");
+    let recorded = RecordedRun::new();
+    let output = runner.run(&task("print-much"), &recorded.context).await.expect("it runs");
     assert_eq!(texts(&output), ["run 2"]);
-    let lines = around.lines();
+    let lines = recorded.lines();
     assert_eq!((lines.len(), &*lines[4999]), (5000, "line 4999 of what is printed"));
 }
 
 #[tokio::test]
 async fn a_large_argument_and_a_large_result_are_transferred() {
-    let workshop = PluginBuilder::odd(&[]);
+    let builder = PluginBuilder::odd(&[]);
     let settings = json!({ "plugin": "odd", "max_output": "64MiB" });
-    let maker = PluginFactory::new(workshop.setup.clone());
+    let maker = PluginFactory::new(builder.setup.clone());
     let runner = maker.make(&settings).await.expect("it can be loaded");
     assert_eq!(texts(&run(&*runner, vec![b'x'; 8 << 20]).await.expect("it runs")), ["run 1"]);
     let output = run(&*runner, "large").await.expect("as large as is allowed");
@@ -107,15 +107,15 @@ async fn a_large_argument_and_a_large_result_are_transferred() {
 
 #[tokio::test]
 async fn a_plugin_does_not_inherit_the_servers_environment() {
-    let workshop = PluginBuilder::odd(&[]);
-    let runner = workshop.runner().await;
-    let around = RecordedRun::new();
+    let builder = PluginBuilder::odd(&[]);
+    let runner = builder.runner().await;
+    let recorded = RecordedRun::new();
     let task = task("hang");
-    let running = runner.run(&task, &around.context);
+    let running = runner.run(&task, &recorded.context);
     let look = async {
-        let pid = around.line("pid ").await;
+        let pid = recorded.line("pid ").await;
         let environment = std::fs::read(format!("/proc/{pid}/environ")).expect("it runs");
-        around.stop.cancel();
+        recorded.stop.cancel();
         environment
     };
     let (_, environment) = tokio::join!(running, look);

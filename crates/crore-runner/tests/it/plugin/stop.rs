@@ -20,16 +20,16 @@ fn is_alive(pid: &str) -> bool {
 
 #[tokio::test]
 async fn a_cancel_reaches_a_plugin_that_asks_and_one_that_listens_and_both_are_kept() {
-    let workshop = PluginBuilder::odd(&[]);
-    let runner = workshop.runner().await;
+    let builder = PluginBuilder::odd(&[]);
+    let runner = builder.runner().await;
     for (argument, says) in [("ask", "asking"), ("listen", "listening")] {
-        let around = RecordedRun::new();
+        let recorded = RecordedRun::new();
         let task = task(argument);
         let stop = async {
-            around.line(says).await;
-            around.stop.cancel();
+            recorded.line(says).await;
+            recorded.stop.cancel();
         };
-        let (failure, ()) = tokio::join!(runner.run(&task, &around.context), stop);
+        let (failure, ()) = tokio::join!(runner.run(&task, &recorded.context), stop);
         assert_eq!(failure.expect_err("it stopped").class, FailureClass::Stopped);
     }
     assert_eq!(texts(&run(&*runner, "").await.expect("the same child")), ["run 3"]);
@@ -37,29 +37,29 @@ async fn a_cancel_reaches_a_plugin_that_asks_and_one_that_listens_and_both_are_k
 
 #[tokio::test]
 async fn a_run_stopped_before_its_start_does_not_start() {
-    let workshop = PluginBuilder::odd(&[]);
-    let runner = workshop.runner().await;
-    let around = RecordedRun::new();
-    around.stop.cancel();
-    let failure = runner.run(&task("hang"), &around.context).await.expect_err("stopped");
+    let builder = PluginBuilder::odd(&[]);
+    let runner = builder.runner().await;
+    let recorded = RecordedRun::new();
+    recorded.stop.cancel();
+    let failure = runner.run(&task("hang"), &recorded.context).await.expect_err("stopped");
     assert_eq!(failure.class, FailureClass::Stopped);
     assert_eq!(texts(&run(&*runner, "").await.expect("the same child")), ["run 1"]);
 }
 
 #[tokio::test]
 async fn plugin_that_ignores_a_cancel_is_killed_with_its_processes() {
-    let workshop = PluginBuilder::odd(&[]);
-    let runner = workshop.runner().await;
+    let builder = PluginBuilder::odd(&[]);
+    let runner = builder.runner().await;
     for argument in ["hang", "fork"] {
-        let around = RecordedRun::new();
+        let recorded = RecordedRun::new();
         let task = task(argument);
         let stop = async {
-            let pid = around.line("pid ").await;
+            let pid = recorded.line("pid ").await;
             assert!(is_alive(&pid));
-            around.stop.cancel();
+            recorded.stop.cancel();
             pid
         };
-        let (failure, pid) = tokio::join!(runner.run(&task, &around.context), stop);
+        let (failure, pid) = tokio::join!(runner.run(&task, &recorded.context), stop);
         assert_eq!(failure.expect_err("it was killed").class, FailureClass::Stopped);
         eventually(Duration::from_secs(10), || !is_alive(&pid));
         assert_eq!(texts(&run(&*runner, "").await.expect("another")), ["run 1"]);
@@ -68,31 +68,31 @@ async fn plugin_that_ignores_a_cancel_is_killed_with_its_processes() {
 
 #[tokio::test]
 async fn a_handler_may_shorten_the_grace_period_only() {
-    let workshop = PluginBuilder::odd(&[]);
-    let plugins = PluginFactory::new(workshop.setup.clone());
+    let builder = PluginBuilder::odd(&[]);
+    let plugins = PluginFactory::new(builder.setup.clone());
     for grace in ["1ms", "1h"] {
         let settings = json!({ "plugin": "odd", "grace": grace });
         let runner = plugins.make(&settings).await.expect("it can be loaded");
-        let around = RecordedRun::new();
+        let recorded = RecordedRun::new();
         let task = task("hang");
         let stop = async {
-            around.line("pid ").await;
-            around.stop.cancel();
+            recorded.line("pid ").await;
+            recorded.stop.cancel();
         };
-        let (failure, ()) = tokio::join!(runner.run(&task, &around.context), stop);
+        let (failure, ()) = tokio::join!(runner.run(&task, &recorded.context), stop);
         assert_eq!(failure.expect_err("it was killed").class, FailureClass::Stopped, "{grace}");
     }
 }
 
 #[tokio::test]
 async fn a_dropped_run_kills_its_child() {
-    let workshop = PluginBuilder::odd(&[]);
-    let runner = workshop.runner().await;
-    let around = RecordedRun::new();
+    let builder = PluginBuilder::odd(&[]);
+    let runner = builder.runner().await;
+    let recorded = RecordedRun::new();
     let task = task("hang");
     let pid = tokio::select! {
-        _ = runner.run(&task, &around.context) => panic!("it hangs"),
-        pid = around.line("pid ") => pid,
+        _ = runner.run(&task, &recorded.context) => panic!("it hangs"),
+        pid = recorded.line("pid ") => pid,
     };
     eventually(Duration::from_secs(10), || !is_alive(&pid));
     assert_eq!(texts(&run(&*runner, "").await.expect("another")), ["run 1"]);
@@ -104,15 +104,15 @@ const PLACE: &str = "CRORE_PLUGIN_HOLDER";
 #[tokio::test]
 async fn holder_process_runs_a_hanging_job() {
     let Some(place) = std::env::var_os(PLACE) else { return };
-    let mut workshop = PluginBuilder::new();
-    workshop.setup.dir = PathBuf::from(place);
-    let runner = workshop.runner().await;
-    let around = RecordedRun::new();
+    let mut builder = PluginBuilder::new();
+    builder.setup.dir = PathBuf::from(place);
+    let runner = builder.runner().await;
+    let recorded = RecordedRun::new();
     let task = task("fork");
     tokio::select! {
-        _ = runner.run(&task, &around.context) => panic!("it hangs"),
+        _ = runner.run(&task, &recorded.context) => panic!("it hangs"),
         () = async {
-            println!("\npid {}", around.line("pid ").await);
+            println!("\npid {}", recorded.line("pid ").await);
             std::future::pending::<()>().await;
         } => {}
     }
@@ -120,10 +120,10 @@ async fn holder_process_runs_a_hanging_job() {
 
 #[test]
 fn the_child_and_its_processes_die_when_the_server_is_killed() {
-    let workshop = PluginBuilder::odd(&[]);
+    let builder = PluginBuilder::odd(&[]);
     let mut holder = Command::new(std::env::current_exe().expect("this binary has a path"))
         .args(["--exact", "--nocapture", "plugin::stop::holder_process_runs_a_hanging_job"])
-        .env(PLACE, workshop.path())
+        .env(PLACE, builder.path())
         .stdout(Stdio::piped())
         .spawn()
         .expect("it starts");

@@ -19,16 +19,16 @@ use super::image::{content, disk, flip, frames, look, rich, segments};
 use super::rich::{SteppedStore, describe, name, small, spec};
 
 #[test]
-fn a_backup_holds_what_the_store_holds() {
+fn a_backup_has_the_content_of_the_store() {
     let image = rich();
-    let hand = SteppedStore::open(Arc::new(disk(&image))).expect("opened");
+    let stepped = SteppedStore::open(Arc::new(disk(&image))).expect("opened");
     let to = SimDisk::new(5);
-    let backup = hand.store.backup_to(&to).expect("backed up");
+    let backup = stepped.store.backup_to(&to).expect("backed up");
     let report = look(&to.image());
     assert!(report.is_good(), "{report}");
     assert_eq!((backup.segments, backup.commit), (report.segments, report.commits.1));
     assert_eq!(backup.bytes, to.image().values().map(|bytes| bytes.len() as u64).sum::<u64>());
-    assert_eq!(content(&to.image()), describe(&hand));
+    assert_eq!(content(&to.image()), describe(&stepped));
     // A backup of the backup is equal, too.
     let second = SimDisk::new(6);
     let opened = SteppedStore::open(Arc::new(to.clone())).expect("opened");
@@ -38,21 +38,21 @@ fn a_backup_holds_what_the_store_holds() {
 
 #[test]
 fn a_pending_commit_is_in_the_backup() {
-    let hand = SteppedStore::open(Arc::new(SimDisk::new(1))).expect("opened");
-    let mut push = hand.store.push(NewJob::from(spec("q", "1")).into());
+    let stepped = SteppedStore::open(Arc::new(SimDisk::new(1))).expect("opened");
+    let mut push = stepped.store.push(NewJob::from(spec("q", "1")).into());
     let polled = push.as_mut().poll(&mut Context::from_waker(Waker::noop()));
     assert!(polled.is_pending(), "it is not committed");
     let to = SimDisk::new(2);
-    hand.store.backup_to(&to).expect("backed up");
+    stepped.store.backup_to(&to).expect("backed up");
     let opened = SteppedStore::open(Arc::new(to)).expect("opened");
     assert!(opened.job(JobId(1)).is_some());
 }
 
 #[test]
 fn a_directory_that_is_not_empty_is_refused() {
-    let hand = SteppedStore::open(Arc::new(SimDisk::new(1))).expect("opened");
+    let stepped = SteppedStore::open(Arc::new(SimDisk::new(1))).expect("opened");
     let to = disk(&[("mine.txt".to_owned(), vec![1])].into());
-    let error = hand.store.backup_to(&to).expect_err("not empty");
+    let error = stepped.store.backup_to(&to).expect_err("not empty");
     assert!(matches!(error, Error::Foreign { .. }), "{error}");
     assert!(error.to_string().contains("`mine.txt`"), "{error}");
     assert_eq!(to.image().len(), 1);
@@ -60,15 +60,15 @@ fn a_directory_that_is_not_empty_is_refused() {
 
 #[test]
 fn an_interrupted_backup_opens_complete_or_not_at_all() {
-    let hand = SteppedStore::open(Arc::new(disk(&rich()))).expect("opened");
+    let stepped = SteppedStore::open(Arc::new(disk(&rich()))).expect("opened");
     let whole = SimDisk::new(5);
-    hand.store.backup_to(&whole).expect("backed up");
-    let expected = describe(&hand);
+    stepped.store.backup_to(&whole).expect("backed up");
+    let expected = describe(&stepped);
     for n in 0..whole.calls() {
         for seed in 0..4 {
             let to = SimDisk::new(7);
             to.crash_at(n);
-            hand.store.backup_to(&to).expect_err("the power is cut");
+            stepped.store.backup_to(&to).expect_err("the power is cut");
             let left = to.crash(n * 13 + seed);
             match (SteppedStore::open(Arc::new(left.kill())), left.image()) {
                 (Ok(_), image) if image.is_empty() => {}
@@ -85,7 +85,7 @@ fn an_interrupted_backup_opens_complete_or_not_at_all() {
 #[test]
 fn a_failed_backup_releases_the_segments() {
     let on = SimDisk::new(1);
-    let hand = SteppedStore::open(Arc::new(on.clone())).expect("opened");
+    let stepped = SteppedStore::open(Arc::new(on.clone())).expect("opened");
     let to = SimDisk::new(2);
     to.fail(DiskFault::AfterCalls {
         n: 2,
@@ -96,30 +96,30 @@ fn a_failed_backup_releases_the_segments() {
     for _ in 0..3 {
         let mut spec = spec("q", &format!("\"{}\"", "x".repeat(900)));
         spec.retain = JobRetention::Nothing;
-        hand.run_job(spec, Outcome::Done { result: None });
-        hand.settle();
+        stepped.run_job(spec, Outcome::Done { result: None });
+        stepped.settle();
     }
-    let error = hand.store.backup_to(&to).expect_err("the target is full");
+    let error = stepped.store.backup_to(&to).expect_err("the target is full");
     assert!(matches!(error, Error::Full { .. }), "{error}");
     for _ in 0..200 {
         let mut spec = spec("q", &format!("\"{}\"", "x".repeat(900)));
         spec.retain = JobRetention::Nothing;
-        hand.run_job(spec, Outcome::Done { result: None });
-        hand.settle();
+        stepped.run_job(spec, Outcome::Done { result: None });
+        stepped.settle();
     }
     let files = on.image().len();
     assert!(files < 12, "files are used again: {files}");
 }
 
 #[test]
-fn damage_is_not_backed_up_as_if_it_were_good() {
+fn a_backup_of_damaged_records_fails() {
     let mut image = rich();
     let (_, name) = segments(&image)[0].clone();
     // The segment has a hint, so opening does not read it.
     let (start, ..) = frames(&image, &name)[1];
     flip(&mut image, &name, start + 60);
-    let hand = SteppedStore::open(Arc::new(disk(&image))).expect("opened");
-    let error = hand.store.backup_to(&SimDisk::new(2)).expect_err("damaged");
+    let stepped = SteppedStore::open(Arc::new(disk(&image))).expect("opened");
+    let error = stepped.store.backup_to(&SimDisk::new(2)).expect_err("damaged");
     assert!(matches!(&error, Error::Corrupt { what } if what.contains(&name)), "{error}");
 }
 

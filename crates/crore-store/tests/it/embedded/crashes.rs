@@ -67,36 +67,36 @@ fn play(
     clock: &FakeClock,
     on_error: OnError,
 ) -> CallerKnowledge {
-    let mut told = CallerKnowledge::default();
-    let Ok(store) = open(disk, clock) else { return told };
+    let mut known = CallerKnowledge::default();
+    let Ok(store) = open(disk, clock) else { return known };
     let mut pending: Pending<'_> = Vec::new();
     for (nth, verb) in chapter.steps.iter().enumerate() {
         let waited = verb.is_durable_when_answered();
         pending.push((nth, waited, begin(&store, clock, verb.clone())));
-        told.begun = nth + 1;
-        let went = told.poll(&mut pending);
-        let went = went.and_then(|()| if nth % 3 == 2 { told.work(&store) } else { Ok(()) });
-        let went = went.and_then(|()| told.poll(&mut pending));
+        known.begun = nth + 1;
+        let went = known.poll(&mut pending);
+        let went = went.and_then(|()| if nth % 3 == 2 { known.work(&store) } else { Ok(()) });
+        let went = went.and_then(|()| known.poll(&mut pending));
         if went.is_err() && on_error == OnError::Stop {
-            return told;
+            return known;
         }
         if went.is_err() {
-            told.check_after_failure(&store);
-            return told;
+            known.check_after_failure(&store);
+            return known;
         }
     }
     // A step that waits for room runs after the current commit and is answered with the next one.
     let mut went = Ok(());
     for _ in 0..3 {
-        went = went.and_then(|()| told.work(&store)).and_then(|()| told.poll(&mut pending));
+        went = went.and_then(|()| known.work(&store)).and_then(|()| known.poll(&mut pending));
     }
     if went.is_ok() {
         assert!(pending.is_empty(), "everything is committed and some callers have no response");
         drop(pending);
         let closed = store.close();
-        told.answered = if closed.is_ok() { told.begun } else { told.answered };
+        known.answered = if closed.is_ok() { known.begun } else { known.answered };
     }
-    told
+    known
 }
 
 impl CallerKnowledge {
@@ -109,19 +109,19 @@ impl CallerKnowledge {
                 // Steps run in order: none behind a failed one has run.
                 return true;
             }
-            let Poll::Ready(said) = answer.as_mut().poll(&mut context) else { return true };
-            match said {
+            let Poll::Ready(response) = answer.as_mut().poll(&mut context) else { return true };
+            match response {
                 Err(error) => failed = Err(error),
-                Ok(said) => {
+                Ok(response) => {
                     assert!(
                         !self.failed,
                         "step {nth} is answered after the committer or the keeper has failed"
                     );
                     if *waited {
                         self.answered = self.answered.max(*nth + 1);
-                        self.ids.extend(said.ids);
+                        self.ids.extend(response.ids);
                     }
-                    self.deliveries.extend(said.deliveries);
+                    self.deliveries.extend(response.deliveries);
                 }
             }
             false
@@ -172,30 +172,30 @@ impl CallerKnowledge {
 fn check<'a>(
     disk: &SimDisk,
     clock: &FakeClock,
-    told: &CallerKnowledge,
+    known: &CallerKnowledge,
     chapter: &'a Chapter,
 ) -> (Embedded, &'a StoreView) {
-    let store = open(disk, clock).unwrap_or_else(|error| panic!("it opens: {error}; {told:?}"));
+    let store = open(disk, clock).unwrap_or_else(|error| panic!("it opens: {error}; {known:?}"));
     let seen = view(&store, script().most).expect("seen");
-    let may = &chapter.views[told.answered..=told.begun];
+    let may = &chapter.views[known.answered..=known.begun];
     let found = may.iter().rev().find(|view| **view == seen);
     let Some(found) = found else {
         let nth = chapter.views.iter().position(|view| *view == seen);
         panic!(
-            "{told:?}: the content is that of step {nth:?}; {:?}",
-            chapter.views[told.answered].differs(&seen)
+            "{known:?}: the content is that of step {nth:?}; {:?}",
+            chapter.views[known.answered].differs(&seen)
         )
     };
     (store, found)
 }
 
 /// The reopened store works.
-fn works(store: &Embedded, disk: &SimDisk, clock: &FakeClock, told: &CallerKnowledge) {
+fn works(store: &Embedded, disk: &SimDisk, clock: &FakeClock, known: &CallerKnowledge) {
     let pushed = run(store, store.push(job("new").into())).expect("pushed").into_inner();
     let Pushed::New(id) = pushed.jobs[0] else { panic!("a new job is {pushed:?}") };
-    assert!(told.ids.iter().all(|old| *old < id), "{id:?} was delivered before");
+    assert!(known.ids.iter().all(|old| *old < id), "{id:?} was delivered before");
     let claimed = run(store, store.claim(claim(100))).expect("claimed").jobs;
-    let old = told.deliveries.iter().max().copied().unwrap_or_default();
+    let old = known.deliveries.iter().max().copied().unwrap_or_default();
     assert!(claimed.iter().all(|job| job.live.delivery.0 > old), "a delivery is given out twice");
     let mine = claimed.iter().find(|job| job.id == id).expect("it is there to claim");
     finish(store, mine);
@@ -215,8 +215,8 @@ fn share(of: usize) -> impl Iterator<Item = &'static Chapter> {
 /// Number of calls that a chapter makes.
 fn calls(chapter: &Chapter, kind: DiskCall) -> u64 {
     let (disk, clock) = (chapter.fresh(), chapter.time());
-    let told = play(chapter, &disk, &clock, OnError::Stop);
-    assert_eq!(told.answered, chapter.steps.len());
+    let known = play(chapter, &disk, &clock, OnError::Stop);
+    assert_eq!(known.answered, chapter.steps.len());
     disk.count(kind)
 }
 
@@ -229,7 +229,7 @@ fn crash_at_every_call(of: usize) {
         for n in 1..=calls {
             let (disk, clock) = (chapter.fresh(), chapter.time());
             disk.crash_at(n);
-            let told = play(chapter, &disk, &clock, OnError::Stop);
+            let known = play(chapter, &disk, &clock, OnError::Stop);
             let is_read = std::mem::replace(&mut reads, disk.count(DiskCall::Read))
                 < disk.count(DiskCall::Read);
             // A read changes nothing, so testing some of them is enough.
@@ -237,11 +237,11 @@ fn crash_at_every_call(of: usize) {
                 continue;
             }
             for seed in 0..3 {
-                check(&disk.crash(n * 3 + seed), &clock, &told, chapter);
+                check(&disk.crash(n * 3 + seed), &clock, &known, chapter);
             }
             let after = disk.kill();
-            let (store, _) = check(&after, &clock, &told, chapter);
-            works(&store, &after, &clock, &told);
+            let (store, _) = check(&after, &clock, &known, chapter);
+            works(&store, &after, &clock, &known);
         }
     }
     assert!(all > 2000 / SHARES as u64, "{all} calls are too few");
@@ -293,7 +293,7 @@ fn changes(disk: &dyn Fn() -> SimDisk, clock: &FakeClock) -> Vec<u64> {
 fn crash_while_opening(
     disk: &dyn Fn() -> SimDisk,
     clock: &FakeClock,
-    (told, chapter): (&CallerKnowledge, &Chapter),
+    (known, chapter): (&CallerKnowledge, &Chapter),
     depth: usize,
 ) -> u64 {
     let mut all = 0;
@@ -302,11 +302,11 @@ fn crash_while_opening(
         again.crash_at(n);
         assert!(open(&again, clock).is_err(), "call {n} is missing");
         all += 1;
-        check(&again.kill(), clock, told, chapter);
-        check(&again.crash(n), clock, told, chapter);
+        check(&again.kill(), clock, known, chapter);
+        check(&again.crash(n), clock, known, chapter);
         if depth > 1 {
-            all += crash_while_opening(&|| again.crash(n), clock, (told, chapter), depth - 1);
-            all += crash_while_opening(&|| again.kill(), clock, (told, chapter), depth - 1);
+            all += crash_while_opening(&|| again.crash(n), clock, (known, chapter), depth - 1);
+            all += crash_while_opening(&|| again.kill(), clock, (known, chapter), depth - 1);
         }
     }
     all
@@ -318,9 +318,9 @@ fn crash_at_some_calls_and_while_opening(of: usize) {
         for n in (1..=calls(chapter, DiskCall::Any)).step_by(131) {
             let (disk, clock) = (chapter.fresh(), chapter.time());
             disk.crash_at(n);
-            let told = play(chapter, &disk, &clock, OnError::Stop);
-            all += crash_while_opening(&|| disk.crash(n), &clock, (&told, chapter), 1);
-            all += crash_while_opening(&|| disk.kill(), &clock, (&told, chapter), 2);
+            let known = play(chapter, &disk, &clock, OnError::Stop);
+            all += crash_while_opening(&|| disk.crash(n), &clock, (&known, chapter), 1);
+            all += crash_while_opening(&|| disk.kill(), &clock, (&known, chapter), 2);
         }
     }
     assert!(all > 200, "{all} calls are too few");
@@ -348,13 +348,13 @@ fn fails_once(kind: DiskCall) {
                 error: DiskError::Eio,
                 then: Recurrence::Once,
             });
-            let told = play(chapter, &disk, &clock, OnError::GoOn);
+            let known = play(chapter, &disk, &clock, OnError::GoOn);
             for seed in 0..2 {
-                check(&disk.crash(n * 2 + seed), &clock, &told, chapter);
+                check(&disk.crash(n * 2 + seed), &clock, &known, chapter);
             }
             let after = disk.kill();
-            let (store, _) = check(&after, &clock, &told, chapter);
-            works(&store, &after, &clock, &told);
+            let (store, _) = check(&after, &clock, &known, chapter);
+            works(&store, &after, &clock, &known);
         }
     }
 }

@@ -54,7 +54,7 @@ fn a_missing_file_is_not_found_and_its_removal_does_nothing() {
 }
 
 #[test]
-fn what_is_written_is_read_through_every_handle() {
+fn a_write_is_visible_through_every_handle() {
     on_every_disk(|disk| {
         let file = create(disk, "f");
         file.write(0, b"abcdef").expect("written");

@@ -24,23 +24,23 @@ fn repair_and_open(image: &Image) -> (Image, RepairReport) {
 /// A store of plain jobs with distinct payloads, one commit each, and their ids.
 fn plain(n: usize) -> (Image, Vec<JobId>) {
     let disk = SimDisk::new(1);
-    let hand = SteppedStore::open(Arc::new(disk.clone())).expect("opened");
+    let stepped = SteppedStore::open(Arc::new(disk.clone())).expect("opened");
     let push = |n: usize| {
         let job =
             NewJob::from(spec("viele", &format!(r#"{{"n": {n}, "{}": 0}}"#, "p".repeat(200))));
-        let id = hand.push(job)[0];
-        hand.settle();
+        let id = stepped.push(job)[0];
+        stepped.settle();
         id
     };
     let ids = (0..n).map(push).collect();
-    drop(hand);
+    drop(stepped);
     (disk.image(), ids)
 }
 
 /// The jobs that exist in an image.
 fn alive(image: &Image, ids: &[JobId]) -> Vec<JobId> {
-    let hand = SteppedStore::open(Arc::new(disk(image))).expect("it opens");
-    ids.iter().copied().filter(|id| hand.job(*id).is_some()).collect()
+    let stepped = SteppedStore::open(Arc::new(disk(image))).expect("it opens");
+    ids.iter().copied().filter(|id| stepped.job(*id).is_some()).collect()
 }
 
 fn without(ids: &[JobId], lost: &[JobId]) -> Vec<JobId> {
@@ -154,11 +154,11 @@ fn a_store_without_its_newest_file_works_after_a_repair() {
     assert!(!look(&left).is_good());
     repair(&on).expect("repaired");
     for _ in 0..3 {
-        let hand = SteppedStore::open(Arc::new(on.clone())).expect("it opens");
-        let id = hand.push(NewJob::from(spec("neu", "{}")))[0];
-        drop(hand);
-        let hand = SteppedStore::open(Arc::new(on.clone())).expect("it opens again");
-        assert!(hand.job(id).is_some() && hand.job(ids[0]).is_some());
+        let stepped = SteppedStore::open(Arc::new(on.clone())).expect("it opens");
+        let id = stepped.push(NewJob::from(spec("neu", "{}")))[0];
+        drop(stepped);
+        let stepped = SteppedStore::open(Arc::new(on.clone())).expect("it opens again");
+        assert!(stepped.job(id).is_some() && stepped.job(ids[0]).is_some());
     }
     assert!(look(&on.image()).is_good());
 }
@@ -178,8 +178,8 @@ fn a_range_of_garbage_loses_only_its_records() {
     assert!((1..=4).contains(&lost), "{lost} jobs are lost: {repairs}");
     assert_eq!(look(&mended).holes[0].commits, Some((all[2].2, all[5].2)));
     // No number is allocated twice, and the store works.
-    let hand = SteppedStore::open(Arc::new(disk(&mended))).expect("it opens");
-    assert!(hand.push(NewJob::from(spec("neu", "{}")))[0] > *ids.last().expect("jobs"));
+    let stepped = SteppedStore::open(Arc::new(disk(&mended))).expect("it opens");
+    assert!(stepped.push(NewJob::from(spec("neu", "{}")))[0] > *ids.last().expect("jobs"));
 }
 
 #[test]
@@ -240,7 +240,7 @@ fn a_missing_file_becomes_a_hole() {
 }
 
 #[test]
-fn a_truncated_segment_keeps_what_is_left_of_it() {
+fn a_truncated_segment_keeps_its_remaining_records() {
     let (image, ids) = plain(60);
     let (_, name) = segments(&image)[1].clone();
     let all = frames(&image, &name);
@@ -285,12 +285,12 @@ fn a_false_hint_is_removed() {
     let image = rich();
     let before = content(&image);
     let hint = last_hint(&image);
-    let mut lies = image.clone();
-    let bytes = lies.get_mut(&hint).expect("it exists");
+    let mut damaged = image.clone();
+    let bytes = damaged.get_mut(&hint).expect("it exists");
     *bytes.last_mut().expect("bytes") ^= 1;
     let sum = crc32c::crc32c(&bytes[16..]);
     bytes[12..16].copy_from_slice(&sum.to_le_bytes());
-    let (mended, _) = repair_and_open(&lies);
+    let (mended, _) = repair_and_open(&damaged);
     assert!(!mended.contains_key(&hint));
     assert_eq!(content(&mended), before);
 }
@@ -299,11 +299,11 @@ fn a_false_hint_is_removed() {
 fn a_job_whose_push_is_lost_is_removed_and_named() {
     let (image, ids) = plain(30);
     let on = disk(&image);
-    let hand = SteppedStore::open(Arc::new(on.clone())).expect("opened");
-    let running = hand.claim("viele");
+    let stepped = SteppedStore::open(Arc::new(on.clone())).expect("opened");
+    let running = stepped.claim("viele");
     assert_eq!(running.id, ids[0]);
-    hand.push(NewJob::from(spec("viele", "{}")));
-    drop(hand);
+    stepped.push(NewJob::from(spec("viele", "{}")));
+    drop(stepped);
     let mut damaged = on.image();
     let (_, name) = segments(&damaged)[0].clone();
     // The first frame has the meta record, the second the first push.

@@ -37,9 +37,9 @@ fn verify_writes_nothing() {
 fn a_directory_without_a_store_is_refused() {
     let empty = verify(&SimDisk::new(1)).expect_err("nothing");
     assert!(matches!(&empty, Error::Foreign { what } if what == "no log files of a store"));
-    let strange = Image::from([("notes.txt".to_owned(), b"hello".to_vec())]);
-    let strange = verify(&disk(&strange)).expect_err("not a store");
-    assert!(strange.to_string().contains("notes.txt"), "{strange}");
+    let foreign = Image::from([("notes.txt".to_owned(), b"hello".to_vec())]);
+    let foreign = verify(&disk(&foreign)).expect_err("not a store");
+    assert!(foreign.to_string().contains("notes.txt"), "{foreign}");
 }
 
 #[test]
@@ -104,12 +104,12 @@ fn a_false_hint_is_detected_and_a_torn_one_ignored() {
     let mut torn = image.clone();
     torn.get_mut(&hint).expect("it exists").truncate(90);
     assert!(look(&torn).is_good());
-    let mut lies = image.clone();
-    let bytes = lies.get_mut(&hint).expect("it exists");
+    let mut damaged = image.clone();
+    let bytes = damaged.get_mut(&hint).expect("it exists");
     *bytes.last_mut().expect("bytes") ^= 1;
     let sum = crc32c::crc32c(&bytes[16..]);
     bytes[12..16].copy_from_slice(&sum.to_le_bytes());
-    let report = look(&lies);
+    let report = look(&damaged);
     assert_eq!(report.damage.len(), 1, "{report}");
     assert_eq!(report.damage[0].file, hint);
 }

@@ -98,8 +98,8 @@ fn work(store: Embedded, task: ChildTask) {
     ChildMessage::Ready.send();
     thread::scope(|scope| {
         for n in 0..WORKERS {
-            let mut hand = ChildWorker::new(&shared, n);
-            scope.spawn(move || while hand.step().is_ok() {});
+            let mut worker = ChildWorker::new(&shared, n);
+            scope.spawn(move || while worker.step().is_ok() {});
         }
     });
 }

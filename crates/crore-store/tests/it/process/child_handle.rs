@@ -104,12 +104,12 @@ fn listen(out: ChildStdout, ready: &SyncSender<()>, over: SyncSender<()>) -> Vec
     let mut out = BufReader::with_capacity(1 << 16, out);
     let (mut all, mut line) = (Vec::new(), String::new());
     while out.read_line(&mut line).is_ok_and(|n| n > 0) && line.ends_with('\n') {
-        let said = ChildMessage::read(line.trim_end_matches('\n'));
-        if said == Some(ChildMessage::Ready) {
+        let message = ChildMessage::read(line.trim_end_matches('\n'));
+        if message == Some(ChildMessage::Ready) {
             // There may be no receiver waiting.
             let _ = ready.try_send(());
         }
-        all.extend(said);
+        all.extend(message);
         line.clear();
     }
     drop(over);

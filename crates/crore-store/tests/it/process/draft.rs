@@ -36,16 +36,16 @@ impl Tag {
     const KIND_BITS: u32 = 62;
 
     /// The first tag of a worker in a round; the next ones follow.
-    pub(crate) const fn first(round: u32, hand: u32, sort: DraftKind) -> Self {
-        Self((sort as u64) << Self::KIND_BITS | (round as u64) << 28 | (hand as u64) << 24)
+    pub(crate) const fn first(round: u32, thread: u32, kind: DraftKind) -> Self {
+        Self((kind as u64) << Self::KIND_BITS | (round as u64) << 28 | (thread as u64) << 24)
     }
 
     pub(crate) const fn plus(self, n: u64) -> Self {
         Self(self.0 + n)
     }
 
-    const fn is(self, sort: DraftKind) -> bool {
-        self.0 >> Self::KIND_BITS == sort as u64
+    const fn is(self, kind: DraftKind) -> bool {
+        self.0 >> Self::KIND_BITS == kind as u64
     }
 
     /// The tag of a stored job.
@@ -55,22 +55,22 @@ impl Tag {
 
     /// The job as it is pushed.
     pub(crate) fn draft(self) -> NewJob {
-        let mut dice = SeededRng(self.0);
-        let queue = QUEUES[dice.below(QUEUES.len() as u64) as usize];
-        let mut spec = Spec::new(name(queue), name("work"), payload(&mut dice));
+        let mut rng = SeededRng(self.0);
+        let queue = QUEUES[rng.below(QUEUES.len() as u64) as usize];
+        let mut spec = Spec::new(name(queue), name("work"), payload(&mut rng));
         spec.labels = BTreeMap::from([(TAG.to_owned(), self.0.to_string())]);
-        spec.priority = dice.below(3) as i32;
-        spec.lease = Some(Span::from_millis(20 + dice.below(200)));
+        spec.priority = rng.below(3) as i32;
+        spec.lease = Some(Span::from_millis(20 + rng.below(200)));
         spec.lapse = Lapse::Crash { quarantine: None };
-        let backoff = Backoff::Constant { every: Span::from_millis(dice.below(20)) };
+        let backoff = Backoff::Constant { every: Span::from_millis(rng.below(20)) };
         spec.retry = Retry { backoff, max_attempts: Some(ATTEMPTS), ..Retry::default() };
-        if dice.percent(70) {
+        if rng.percent(70) {
             spec.retain = JobRetention::Nothing;
         } else {
             spec.keep = ResultRetention::For(Span::from_secs(3600));
         }
-        if self.is(DraftKind::Alone) && dice.percent(20) {
-            let key = format!("key-{}", dice.below(KEYS)).into();
+        if self.is(DraftKind::Alone) && rng.percent(20) {
+            let key = format!("key-{}", rng.below(KEYS)).into();
             spec.unique = Some(Unique { key, hold: UniqueHold::UntilEnd, window: None });
         }
         if self.is(DraftKind::InOrder) {
@@ -78,8 +78,8 @@ impl Tag {
             return spec.into();
         }
         let mut job = NewJob::from(spec);
-        if dice.percent(20) {
-            job.due = DueTime::After(Span::from_millis(dice.below(50)));
+        if rng.percent(20) {
+            job.due = DueTime::After(Span::from_millis(rng.below(50)));
         }
         job
     }
@@ -91,13 +91,13 @@ impl Tag {
 }
 
 /// Mostly short, sometimes empty, sometimes long.
-fn payload(dice: &mut SeededRng) -> Payload {
-    let len = match dice.below(20) {
+fn payload(rng: &mut SeededRng) -> Payload {
+    let len = match rng.below(20) {
         0 => 0,
-        1 => 4_000 + dice.below(30_000),
-        _ => dice.below(500),
+        1 => 4_000 + rng.below(30_000),
+        _ => rng.below(500),
     };
-    let bytes: Vec<u8> = (0..len).map(|_| dice.next_u64() as u8).collect();
+    let bytes: Vec<u8> = (0..len).map(|_| rng.next_u64() as u8).collect();
     Payload::new(Encoding::Bytes, bytes)
 }
 

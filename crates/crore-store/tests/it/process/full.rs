@@ -33,20 +33,20 @@ enum OperationFailed {
 pub(crate) fn fill(
     dir: &Path,
     segment_bytes: u64,
-    sort: DraftKind,
+    kind: DraftKind,
 ) -> Result<EventTally, BrokenPromise> {
-    let mut desk = FilledStore::open(dir, segment_bytes, sort)?;
+    let mut filled = FilledStore::open(dir, segment_bytes, kind)?;
     for fill in 0..2 {
-        expect_full(desk.push_until_refused()?)?;
+        expect_full(filled.push_until_refused()?)?;
         for _ in 0..5 {
-            desk.reopen()?;
+            filled.reopen()?;
         }
-        desk.end_all().map_err(|why| format!("fill {fill}, with the disk full: {why}"))?;
-        desk.reopen()?;
+        filled.end_all().map_err(|why| format!("fill {fill}, with the disk full: {why}"))?;
+        filled.reopen()?;
     }
     // Space returns after the keeper has released unneeded segments.
-    eventually(LIMIT, || desk.push().map_err(|why| why.to_string()));
-    Ok(desk.ledger.tally)
+    eventually(LIMIT, || filled.push().map_err(|why| why.to_string()));
+    Ok(filled.ledger.tally)
 }
 
 fn expect_full(error: Error) -> Result<(), BrokenPromise> {
@@ -60,30 +60,30 @@ fn expect_full(error: Error) -> Result<(), BrokenPromise> {
 /// the store has every acknowledged push.
 pub(crate) fn push_until_disk_fails(mounts: &Mounts) -> Result<EventTally, BrokenPromise> {
     let dir = mounts.inner().join("store");
-    let mut desk = FilledStore::open(&dir, 1 << 20, DraftKind::Member)?;
-    let failed = desk.push_until_refused()?;
+    let mut filled = FilledStore::open(&dir, 1 << 20, DraftKind::Member)?;
+    let failed = filled.push_until_refused()?;
     if !matches!(failed, Error::Poisoned | Error::Unavailable(_)) {
         return Err(format!("a broken disk gave {failed:?}"));
     }
     for _ in 0..100 {
-        match desk.push() {
+        match filled.push() {
             Err(OperationFailed::Store(Error::Poisoned)) => {}
             Err(OperationFailed::Broken(broken)) => return Err(broken),
             other => return Err(format!("a store that has given up answers {other:?} (I23)")),
         }
     }
-    match desk.claim(1) {
+    match filled.claim(1) {
         Err(OperationFailed::Store(Error::Poisoned)) => {}
         other => return Err(format!("a store that has given up answers {other:?} (I23)")),
     }
-    drop(desk.store.take());
+    drop(filled.store.take());
     mounts.unmount()?;
     mounts.grow(128 << 10)?;
     mounts.mount()?;
-    desk.reopen()?;
-    desk.end_all().map_err(|why| why.to_string())?;
-    desk.reopen()?;
-    Ok(desk.ledger.tally)
+    filled.reopen()?;
+    filled.end_all().map_err(|why| why.to_string())?;
+    filled.reopen()?;
+    Ok(filled.ledger.tally)
 }
 
 /// A store used by one thread, and the ledger of its responses.
@@ -97,12 +97,12 @@ struct FilledStore<'a> {
 }
 
 impl<'a> FilledStore<'a> {
-    fn open(dir: &'a Path, segment_bytes: u64, sort: DraftKind) -> Result<Self, BrokenPromise> {
+    fn open(dir: &'a Path, segment_bytes: u64, kind: DraftKind) -> Result<Self, BrokenPromise> {
         let options = Options { segment_bytes, ..Options::default() };
-        let (ledger, next) = (JobLedger::default(), Tag::first(1, 0, sort));
-        let mut desk = Self { dir, options, store: None, ledger, next, writes: 0 };
-        desk.reopen()?;
-        Ok(desk)
+        let (ledger, next) = (JobLedger::default(), Tag::first(1, 0, kind));
+        let mut filled = Self { dir, options, store: None, ledger, next, writes: 0 };
+        filled.reopen()?;
+        Ok(filled)
     }
 
     fn store(&self) -> &Embedded {
@@ -153,7 +153,8 @@ impl<'a> FilledStore<'a> {
 
     fn claim(&mut self, n: usize) -> Result<Vec<Job>, OperationFailed> {
         let queues = QUEUES.map(name).to_vec();
-        let ask = Claim { queues, kinds: None, n, order: QueueOrder::Merged, worker: name("desk") };
+        let ask =
+            Claim { queues, kinds: None, n, order: QueueOrder::Merged, worker: name("filled") };
         let claim = || match wait(self.store().claim(ask.clone())) {
             Err(Error::Full { what }) => Err(what),
             answer => Ok(answer),

@@ -17,7 +17,7 @@ pub(crate) const SMALL: (u64, u64) = (256 << 10, 250);
 const TIGHT: (u64, u64) = (512 << 10, 1_000_000);
 /// Segment size on a disk filled by one thread: many times the largest job.
 const FILLED: u64 = 1 << 20;
-pub(crate) const MIB: u64 = 1 << 10;
+pub(crate) const KIB_PER_MIB: u64 = 1 << 10;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Harm {
@@ -56,21 +56,21 @@ pub(crate) fn harm(harm: Harm, rounds: u32, seed: u64) -> Result<EventTally, Har
         Harm::Full => {
             let mut tally = EventTally::default();
             for nth in 0..rounds {
-                let sort =
+                let kind =
                     if nth % 2 == 0 { draft::DraftKind::Member } else { draft::DraftKind::InOrder };
-                let mounts = Mounts::new(7 * MIB)?;
-                tally = fill(&mounts.outer().join("store"), FILLED, sort)?;
+                let mounts = Mounts::new(7 * KIB_PER_MIB)?;
+                tally = fill(&mounts.outer().join("store"), FILLED, kind)?;
             }
             Ok(tally)
         }
         Harm::FullKill => {
-            let mounts = Mounts::new(5 * MIB)?;
+            let mounts = Mounts::new(5 * KIB_PER_MIB)?;
             kill_repeatedly(Rounds::new(mounts.outer().join("store"), TIGHT, seed), rounds)
         }
         Harm::Eio => {
             let mut tally = EventTally::default();
             for _ in 0..rounds {
-                let mounts = Mounts::with_image(14 * MIB, FileSystem::Ext4, 64)?;
+                let mounts = Mounts::with_image(14 * KIB_PER_MIB, FileSystem::Ext4, 64)?;
                 tally = push_until_disk_fails(&mounts)?;
             }
             Ok(tally)
@@ -86,8 +86,12 @@ fn kill_repeatedly(mut rounds: Rounds, n: u32) -> Result<EventTally, HarmFailed>
     Ok(rounds.ledger.tally)
 }
 
-fn power(sort: FileSystem, mib: u64, (n, seed): (u32, u64)) -> Result<EventTally, HarmFailed> {
-    let mounts = Mounts::with_image((mib + 32) * MIB, sort, mib)?;
+fn power(
+    file_system: FileSystem,
+    mib: u64,
+    (n, seed): (u32, u64),
+) -> Result<EventTally, HarmFailed> {
+    let mounts = Mounts::with_image((mib + 32) * KIB_PER_MIB, file_system, mib)?;
     cut_power_repeatedly(Rounds::new(mounts.inner().join("store"), SMALL, seed), n, &mounts)
 }
 

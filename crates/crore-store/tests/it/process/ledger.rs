@@ -59,8 +59,8 @@ struct LedgerEntry {
 
 impl JobLedger {
     /// Records a message of a child.
-    pub(crate) fn record(&mut self, said: &ChildMessage) -> Result<(), BrokenPromise> {
-        match said {
+    pub(crate) fn record(&mut self, message: &ChildMessage) -> Result<(), BrokenPromise> {
+        match message {
             ChildMessage::Ready | ChildMessage::GaveUp(_) => Ok(()),
             ChildMessage::Broken(what) => Err(what.clone()),
             ChildMessage::Push(first, n) => {

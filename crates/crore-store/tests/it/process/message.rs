@@ -55,8 +55,8 @@ impl ChildMessage {
     /// Parses a line; `None` if it is not a message.
     pub(crate) fn read(line: &str) -> Option<Self> {
         let (word, rest) = line.strip_prefix(MARK)?.split_once(' ')?;
-        let said = read(word, rest);
-        Some(said.unwrap_or_else(|| Self::Broken(format!("nobody understands `{line}`"))))
+        let message = read(word, rest);
+        Some(message.unwrap_or_else(|| Self::Broken(format!("unknown message `{line}`"))))
     }
 }
 

@@ -17,7 +17,7 @@ use super::ledger::{BrokenPromise, JobLedger};
 #[derive(Debug)]
 pub(crate) struct Rounds {
     pub(crate) task: ChildTask,
-    dice: SeededRng,
+    rng: SeededRng,
     pub(crate) ledger: JobLedger,
 }
 
@@ -25,23 +25,23 @@ impl Rounds {
     pub(crate) fn new(dir: PathBuf, (segment_bytes, enough): (u64, u64), seed: u64) -> Self {
         let task =
             ChildTask { round: 0, seed, segment_bytes, max_jobs: enough, is_durable: true, dir };
-        Self { task, dice: SeededRng(seed), ledger: JobLedger::default() }
+        Self { task, rng: SeededRng(seed), ledger: JobLedger::default() }
     }
 
     /// Lets a child work for a while and kills it; `cut` harms the machine before that.
     pub(crate) fn run_child(&mut self, cut: impl FnOnce()) -> Result<(), BrokenPromise> {
         self.task.round += 1;
-        self.task.seed = self.dice.next_u64();
+        self.task.seed = self.rng.next_u64();
         let victim = ChildHandle::start(&self.task);
         // Some are killed before the store is open.
-        if self.dice.percent(90) {
+        if self.rng.percent(90) {
             victim.wait_ready();
-            victim.let_work(Duration::from_millis(10 + self.dice.below(90)));
+            victim.let_work(Duration::from_millis(10 + self.rng.below(90)));
         } else {
-            victim.let_work(Duration::from_millis(self.dice.below(20)));
+            victim.let_work(Duration::from_millis(self.rng.below(20)));
         }
         cut();
-        victim.kill().iter().try_for_each(|said| self.ledger.record(said))
+        victim.kill().iter().try_for_each(|message| self.ledger.record(message))
     }
 
     /// Opens and checks the store; then closes it, or drops it as in a crash.
@@ -50,7 +50,7 @@ impl Rounds {
         let store = store.map_err(|error| format!("the store does not open: {error:?}"))?;
         let dump = Dump::of(&store).map_err(|error| format!("no look: {error:?}"))?;
         self.ledger.check(&dump)?;
-        if self.dice.percent(50) {
+        if self.rng.percent(50) {
             store.close().map_err(|error| format!("the store does not close: {error:?}"))?;
         }
         Ok(())

@@ -11,7 +11,7 @@ use crore_testkit::{Error, or_skip};
 
 use super::child::ChildTask;
 use super::child_handle::ChildHandle;
-use super::harm::{HarmFailed, MIB, SMALL, cut_power_repeatedly};
+use super::harm::{HarmFailed, KIB_PER_MIB, SMALL, cut_power_repeatedly};
 use super::ledger::EventTally;
 use super::message::ChildMessage;
 use super::rounds::Rounds;
@@ -83,7 +83,7 @@ fn a_disk_that_fails_ends_the_store_and_loses_nothing() {
 /// A power cut that loses nothing would prove nothing.
 #[test]
 fn a_store_that_does_not_sync_is_detected_by_a_power_cut() {
-    let mounts = Mounts::with_image(128 * MIB, FileSystem::Ext4, 64);
+    let mounts = Mounts::with_image(128 * KIB_PER_MIB, FileSystem::Ext4, 64);
     let Some(mounts) = or_skip(mounts) else { return };
     let mut rounds = Rounds::new(mounts.inner().join("store"), SMALL, 9);
     rounds.task.is_durable = false;
@@ -128,18 +128,18 @@ fn a_directory_without_permission_is_refused_with_its_path() {
         ChildHandle::start(&task)
     };
     victim.wait_ready();
-    let said = match victim.kill().as_slice() {
+    let message = match victim.kill().as_slice() {
         [ChildMessage::GaveUp(why)] => Ok(why.clone()),
         [] => Err(Error::Unable("nobody may run this program".to_owned())),
         other => panic!("it was opened: {other:?}"),
     };
-    let Some(why) = or_skip(said) else { return };
+    let Some(why) = or_skip(message) else { return };
     assert!(why.contains("PermissionDenied") && why.contains("locked"), "{why}");
 }
 
 #[test]
-fn a_store_on_a_full_disk_is_refused_as_full_and_opens_when_there_is_room() {
-    let Some(mounts) = or_skip(Mounts::new(2 * MIB)) else { return };
+fn a_store_on_a_full_disk_is_refused_as_full_until_there_is_room() {
+    let Some(mounts) = or_skip(Mounts::new(2 * KIB_PER_MIB)) else { return };
     let (dir, other) = (mounts.outer().join("store"), mounts.outer().join("other"));
     // Fills the disk.
     let _ = fs::write(&other, vec![1; 2 << 20]);

@@ -54,7 +54,7 @@ impl<'a> ChildWorker<'a> {
     /// Waits for an answer; an error ends the worker, except for a full disk.
     fn answer_or_stop<T>(&self, answer: StoreFuture<'_, T>) -> Result<Option<T>, StoreFailed> {
         match wait(answer) {
-            Ok(told) => Ok(Some(told)),
+            Ok(message) => Ok(Some(message)),
             Err(Error::Full { .. }) => Ok(None),
             Err(error) => {
                 ChildMessage::GaveUp(format!("{error:?}")).send();

@@ -17,15 +17,15 @@ pub(super) fn check(facts: &HistoryFacts<'_>, findings: &mut Findings) {
     check_unique_in_dump(facts, findings);
     let Some((_, dumped)) = facts.dump else { return };
     for source in &facts.sources.all {
-        let PushOrigin::Child(parent, place) = source.origin else { continue };
+        let PushOrigin::Child(parent, index) = source.origin else { continue };
         if is_missing(facts, source) {
-            let message = format!("follow-up {place} of job {parent} is missing");
+            let message = format!("follow-up {index} of job {parent} is missing");
             findings.add(18, source.id, &[source.begun.i, dumped.i], message);
         }
     }
     for (job, source) in facts.sourced() {
         let expected = match source.origin {
-            PushOrigin::Child(parent, place) => Some((parent, place)),
+            PushOrigin::Child(parent, index) => Some((parent, index)),
             PushOrigin::Push | PushOrigin::Tick(..) => None,
         };
         if let Some(stored) = job.stored

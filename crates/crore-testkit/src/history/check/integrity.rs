@@ -71,10 +71,10 @@ fn dumped(
     let (Some(stored), Some((_, at))) = (job.stored, facts.dump) else { return };
     let item = source.item;
     let key = item.unique.as_ref().map(|unique| &unique.key);
-    let place = (&stored.queue, stored.priority) != (&item.queue, item.priority);
+    let moved = (&stored.queue, stored.priority) != (&item.queue, item.priority);
     let wrong = [
         (stored.payload != item.payload, "payload"),
-        (place && !edited(job, source, at), "queue or priority"),
+        (moved && !edited(job, source, at), "queue or priority"),
         (stored.kind != item.kind, "kind"),
         (stored.unique.as_ref() != key, "unique key"),
     ];

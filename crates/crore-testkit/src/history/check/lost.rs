@@ -40,11 +40,11 @@ pub(super) fn check(facts: &HistoryFacts<'_>, findings: &mut Findings, counters:
         pushed.sort_by_key(|(answered, ..)| answered.i);
         let is_there = |(.., lost): &(HistoryMoment, JobId, bool)| !lost;
         let there = pushed.iter().position(is_there).zip(pushed.iter().rposition(is_there));
-        for (place, (answered, id, lost)) in pushed.iter().enumerate() {
+        for (index, (answered, id, lost)) in pushed.iter().enumerate() {
             if *lost {
-                let place = loss_position(there, place);
+                let position = loss_position(there, index);
                 let message = format!(
-                    "acknowledged to {caller} at {}, but not in the dump: {place}",
+                    "acknowledged to {caller} at {}, but not in the dump: {position}",
                     answered.i
                 );
                 let pushed = facts.sources.of(*id).map_or(*answered, |source| source.begun);
@@ -80,10 +80,10 @@ fn certainly_dead(facts: &HistoryFacts<'_>, job: &JobFacts<'_>) -> bool {
 }
 
 /// Position of a lost push relative to those of its caller that exist, from the first to the last.
-fn loss_position(there: Option<(usize, usize)>, place: usize) -> &'static str {
+fn loss_position(there: Option<(usize, usize)>, index: usize) -> &'static str {
     match there {
-        Some((first, _)) if place < first => "prefix of its pushes",
-        Some((_, last)) if place < last => "middle of its pushes",
+        Some((first, _)) if index < first => "prefix of its pushes",
+        Some((_, last)) if index < last => "middle of its pushes",
         _ => "postfix of its pushes",
     }
 }

@@ -10,7 +10,7 @@ use std::panic::{set_hook, take_hook};
 use crore::store::bug::arm;
 use crore_conformance::simulation::{SimFailure, first_failing_seed};
 
-use super::subject::{Lie, OnEngine};
+use super::subject::{InjectedBug, OnEngine};
 
 /// The features of the planted bugs; `Cargo.toml` describes them.
 const BUGS: [&str; 8] =
@@ -36,7 +36,7 @@ fn first_seed() -> u64 {
 }
 
 fn search(seeds: Range<u64>) -> Option<(u64, SimFailure)> {
-    first_failing_seed(seeds, || OnEngine::new(Lie::Nothing))
+    first_failing_seed(seeds, || OnEngine::new(InjectedBug::None))
 }
 
 /// The first of these seeds that fails with this bug and passes without it. Panics of the runs are not printed.

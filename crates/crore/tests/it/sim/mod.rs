@@ -13,7 +13,7 @@ use crore_conformance::simulation::{
     run_twice, run_twice_as,
 };
 
-use subject::{Lie, OnEngine};
+use subject::{InjectedBug, OnEngine};
 
 const MINUTE: Duration = Duration::from_secs(60);
 
@@ -21,7 +21,7 @@ const MINUTE: Duration = Duration::from_secs(60);
 fn run_seeds(seeds: impl IntoIterator<Item = u64>) -> Coverage {
     let mut coverage = Coverage::default();
     for seed in seeds {
-        match run_twice(seed, || OnEngine::new(Lie::Nothing)) {
+        match run_twice(seed, || OnEngine::new(InjectedBug::None)) {
             Ok(report) => coverage.add(&report.coverage),
             Err(failure) => panic!("{failure}"),
         }
@@ -82,7 +82,7 @@ fn the_requested_seeds_keep_every_promise() {
         sweep.generation = Generation::First;
     }
     sweep.twice_every = if n == 1 { 1 } else { sweep.twice_every };
-    let swept = sweep.run(|| OnEngine::new(Lie::Nothing), || false);
+    let swept = sweep.run(|| OnEngine::new(InjectedBug::None), || false);
     println!("{}", swept.coverage);
     if std::env::var_os("CRORE_SIM_TABLE").is_some() {
         println!("{}", swept.coverage.table());
@@ -98,7 +98,7 @@ fn the_requested_seeds_keep_every_promise() {
 #[test]
 fn seeds_that_failed_once_do_not_fail_again() {
     for config in SimConfig::parse_seeds(include_str!("seeds.txt")) {
-        if let Err(failure) = run_twice_as(&config, || OnEngine::new(Lie::Nothing)) {
+        if let Err(failure) = run_twice_as(&config, || OnEngine::new(InjectedBug::None)) {
             panic!("{failure}");
         }
     }
@@ -107,21 +107,21 @@ fn seeds_that_failed_once_do_not_fail_again() {
 /// A minute of random seeds.
 #[test]
 fn fresh_seeds_keep_every_promise() {
-    run_fresh_seeds(MINUTE, || OnEngine::new(Lie::Nothing));
+    run_fresh_seeds(MINUTE, || OnEngine::new(InjectedBug::None));
 }
 
 #[test]
 fn every_planted_bug_is_found() {
-    for lie in [
-        Lie::AnswersAreDurable,
-        Lie::AnyDeliveryCounts,
-        Lie::RenewalsAreIgnored,
-        Lie::NobodyIsWoken,
-        Lie::EventsAreLost,
-        Lie::EventsComeEarly,
+    for bug in [
+        InjectedBug::NotDurable,
+        InjectedBug::UnfencedReports,
+        InjectedBug::IgnoredRenewals,
+        InjectedBug::NoWakeUps,
+        InjectedBug::LostEvents,
+        InjectedBug::EarlyEvents,
     ] {
-        let found = first_failing_seed(0..150, || OnEngine::new(lie));
-        let (seed, failure) = found.unwrap_or_else(|| panic!("{lie:?} is never detected"));
-        println!("{lie:?}: seed {seed}: {:?}", failure.violations.first());
+        let found = first_failing_seed(0..150, || OnEngine::new(bug));
+        let (seed, failure) = found.unwrap_or_else(|| panic!("{bug:?} is never detected"));
+        println!("{bug:?}: seed {seed}: {:?}", failure.violations.first());
     }
 }

@@ -61,14 +61,14 @@ pub(crate) struct PushSources<'h> {
 
 impl<'h> PushSources<'h> {
     /// Records the items of a call, if it has any.
-    pub(crate) fn note(&mut self, place: usize, call: &RecordedCall<'h>) {
+    pub(crate) fn note(&mut self, index: usize, call: &RecordedCall<'h>) {
         match call.op {
             RecordedOp::Push { items, .. } => {
                 let answers = match call.response() {
                     Some((RecordedResponse::Pushed { items, .. }, _)) => Some(items.as_slice()),
                     _ => None,
                 };
-                self.add((place, call), items, answers, |_| PushOrigin::Push);
+                self.add((index, call), items, answers, |_| PushOrigin::Push);
             }
             RecordedOp::Tick { schedule, fire, items, .. } => {
                 let answers = match call.response() {
@@ -76,7 +76,7 @@ impl<'h> PushSources<'h> {
                     _ => None,
                 };
                 let origin = |n: usize| PushOrigin::Tick(schedule, fire.get(n).copied());
-                self.add((place, call), items, answers, origin);
+                self.add((index, call), items, answers, origin);
             }
             RecordedOp::Report { id, outcome, on_done, on_dead, .. } => {
                 let answers = match call.response() {
@@ -94,7 +94,7 @@ impl<'h> PushSources<'h> {
                 };
                 let origin =
                     |n: usize| PushOrigin::Child(*id, u32::try_from(n).unwrap_or(u32::MAX));
-                self.add((place, call), items, answers.map(Vec::as_slice), origin);
+                self.add((index, call), items, answers.map(Vec::as_slice), origin);
             }
             RecordedOp::Fetch { .. }
             | RecordedOp::Renew { .. }
@@ -110,7 +110,7 @@ impl<'h> PushSources<'h> {
 
     fn add(
         &mut self,
-        (place, call): (usize, &RecordedCall<'h>),
+        (index, call): (usize, &RecordedCall<'h>),
         items: &'h [RecordedItem],
         answers: Option<&'h [RecordedPush]>,
         origin: impl Fn(usize) -> PushOrigin<'h>,
@@ -134,7 +134,7 @@ impl<'h> PushSources<'h> {
             self.by_payload.entry(item.payload).or_default().push(at);
             let answered = call.response().map(|(_, at)| at);
             let (p, begun, origin) = (call.p, call.begun, origin(n));
-            self.all.push(PushSource { call: place, item, origin, fate, p, begun, answered, id });
+            self.all.push(PushSource { call: index, item, origin, fate, p, begun, answered, id });
         }
     }
 

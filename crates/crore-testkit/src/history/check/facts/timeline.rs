@@ -62,8 +62,8 @@ impl<'h> Timeline<'h> {
     fn record(&mut self, event: &'h HistoryEvent, at: HistoryMoment) {
         match &event.what {
             HistoryEventBody::Invoke { n, at: node, op } => {
-                let place = self.calls.len();
-                if self.by_number.insert(*n, place).is_some() {
+                let index = self.calls.len();
+                if self.by_number.insert(*n, index).is_some() {
                     self.faults.push((at.i, format!("begins call {n} again")));
                 }
                 let (p, node) = (&event.p, node.as_ref());
@@ -83,7 +83,7 @@ impl<'h> Timeline<'h> {
     }
 
     fn close(&mut self, n: u64, at: HistoryMoment, end: CallEnd<'h>) {
-        let Some(call) = self.by_number.get(&n).and_then(|place| self.calls.get_mut(*place)) else {
+        let Some(call) = self.by_number.get(&n).and_then(|index| self.calls.get_mut(*index)) else {
             self.faults.push((at.i, format!("ends call {n}, which did not begin")));
             return;
         };

@@ -106,7 +106,7 @@ fn i1_holds_again_after_a_repair() {
 }
 
 #[test]
-fn i1_damage_does_not_excuse_what_comes_after() {
+fn i1_damage_does_not_excuse_later_losses() {
     let mut history = damaged(&[reported(), NodeObservation::Opened]);
     history.push(item(3));
     history.end(&[(1, Ready), (2, Done)]);

@@ -181,7 +181,7 @@ fn a_server_may_deliver_a_job_to_a_caller_that_has_left() {
 }
 
 #[test]
-fn i8_an_unseen_fetch_did_not_take_what_comes_before_its_lease_lapses() {
+fn i8_a_job_delivered_before_a_lapse_was_not_taken_by_an_unseen_fetch() {
     let mut history = three();
     let n = history.begin_fetch();
     history.info(n);
@@ -262,7 +262,7 @@ fn jobs_of_other_kinds_do_not_count_as_skipped() {
 }
 
 #[test]
-fn a_later_due_time_comes_later() {
+fn a_later_due_time_is_delivered_later() {
     let late =
         |id, delivery| RecordedDelivery { due: Time::from_millis(9), ..grant(id, delivery, 1) };
     let mut history = three();

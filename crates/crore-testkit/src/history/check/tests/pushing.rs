@@ -32,19 +32,19 @@ fn a_pushed_job_in_the_dump_is_accepted() {
 
 #[test]
 fn i1_a_lost_job_is_reported_with_its_position() {
-    for (there, place) in [([1, 2], "postfix"), ([1, 3], "middle"), ([2, 3], "prefix")] {
+    for (there, position) in [([1, 2], "postfix"), ([1, 3], "middle"), ([2, 3], "prefix")] {
         let mut history = HistoryBuilder::new();
         history.push_all(&[1, 2, 3]);
         history.crash();
         history.end(&there.map(|id| (id, Ready)));
         let report = history.assert_violates(1);
-        assert!(report.violations[0].message.contains(place), "{report}");
+        assert!(report.violations[0].message.contains(position), "{report}");
         assert_eq!((report.violations.len(), report.counters.lost), (1, 1));
     }
 }
 
 #[test]
-fn i1_a_done_job_is_not_gone_before_its_time() {
+fn i1_a_done_job_is_not_removed_before_its_retention() {
     let mut history = HistoryBuilder::new();
     history.push(item(1));
     history.fetch(vec![grant(1, 1, 1)]);
@@ -408,7 +408,7 @@ fn a_batch_may_be_stored_or_missing_as_a_whole() {
 }
 
 #[test]
-fn i19_counts_are_those_of_the_jobs() {
+fn i19_counts_equal_the_jobs() {
     let mut history = HistoryBuilder::new();
     history.push(item(1));
     let count = RecordedCount { queue: name("q"), kind: name("k"), state: Dead, n: 1 };
@@ -454,7 +454,7 @@ fn i22_a_push_without_a_response_is_a_violation() {
 }
 
 #[test]
-fn i22_what_is_stored_without_room_is_not_dropped() {
+fn i22_a_push_stored_on_a_full_disk_is_not_dropped() {
     let run = |there: &[(u64, crore_core::State)]| {
         let mut history = HistoryBuilder::new();
         history.fault(RecordedFault::DiskFull);

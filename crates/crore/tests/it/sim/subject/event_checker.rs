@@ -9,7 +9,7 @@ use crore::core::{Job, JobId, State};
 use crore::events::{EngineEvent, EventListener, EventType, ListenerItem};
 use crore::store::jobs::{Applied, Pushed, StoreWrite};
 
-use super::Lie;
+use super::InjectedBug;
 
 /// Every so-many-th event is falsified.
 const FALSIFY_EVERY: u64 = 7;
@@ -52,9 +52,9 @@ impl ExpectedEvent {
 }
 
 impl ExpectedEvents {
-    fn expect(&mut self, id: JobId, what: ExpectedEvent, lie: Lie) {
+    fn expect(&mut self, id: JobId, what: ExpectedEvent, bug: InjectedBug) {
         self.counts.0 += 1;
-        if lie != Lie::EventsComeEarly || !self.counts.0.is_multiple_of(FALSIFY_EVERY) {
+        if bug != InjectedBug::EarlyEvents || !self.counts.0.is_multiple_of(FALSIFY_EVERY) {
             self.due.push_back((id, what));
         }
     }
@@ -99,32 +99,32 @@ impl EventChecker {
     }
 
     /// The store stored these jobs.
-    pub(super) fn stored(&self, pushed: &[Pushed], lie: Lie) {
+    pub(super) fn stored(&self, pushed: &[Pushed], bug: InjectedBug) {
         for one in pushed {
             if let Pushed::New(id) = one {
-                self.expected().expect(*id, ExpectedEvent::This(EventType::Pushed), lie);
+                self.expected().expect(*id, ExpectedEvent::This(EventType::Pushed), bug);
             }
         }
     }
 
     /// The store leased these jobs.
-    pub(super) fn started(&self, jobs: &[Job], lie: Lie) {
+    pub(super) fn started(&self, jobs: &[Job], bug: InjectedBug) {
         for job in jobs {
-            self.expected().expect(job.id, ExpectedEvent::This(EventType::Started), lie);
+            self.expected().expect(job.id, ExpectedEvent::This(EventType::Started), bug);
         }
     }
 
     /// The store applied this write.
-    pub(super) fn written(&self, write: &StoreWrite, applied: &Applied, lie: Lie) {
+    pub(super) fn written(&self, write: &StoreWrite, applied: &Applied, bug: InjectedBug) {
         let Applied::Yes(pushed) = applied else { return };
         if let StoreWrite::Job(change) = write
             && let Some(what) = expected_event(change)
         {
             let mut known = self.expected();
-            known.expect(change.id, what, lie);
+            known.expect(change.id, what, bug);
             known.note_end(change.id, what);
         }
-        self.stored(pushed, lie);
+        self.stored(pushed, bug);
     }
 
     /// The store returned a job, or that it does not exist.
@@ -146,23 +146,23 @@ impl EventChecker {
     }
 
     /// Reads all events. Everything that was durable before has been published by then.
-    pub(super) fn check_events(&self, lie: Lie) {
+    pub(super) fn check_events(&self, bug: InjectedBug) {
         let mut heard = self.listener.lock().expect("no panic");
         let Some(listener) = heard.as_mut() else { return };
         while let Some(heard) = listener.try_next() {
             match heard {
                 ListenerItem::Missed(n) => panic!("a listener that keeps up has missed {n} events"),
-                ListenerItem::Event(event) => self.check_event(&event, lie),
+                ListenerItem::Event(event) => self.check_event(&event, bug),
             }
         }
         let left = self.expected().due.pop_front();
         assert!(left.is_none(), "durable, and never published: {left:?}");
     }
 
-    fn check_event(&self, event: &EngineEvent, lie: Lie) {
+    fn check_event(&self, event: &EngineEvent, bug: InjectedBug) {
         let mut known = self.expected();
         known.counts.1 += 1;
-        if lie == Lie::EventsAreLost && known.counts.1.is_multiple_of(FALSIFY_EVERY) {
+        if bug == InjectedBug::LostEvents && known.counts.1.is_multiple_of(FALSIFY_EVERY) {
             return;
         }
         let is_due =

@@ -22,14 +22,14 @@ use crore_core::{Batch, Clock, GroupId, Job, JobId, Name, Payload, Span, State, 
 use crore_testkit::history::PayloadHash;
 use crore_testkit::history::op::{AdminAction, RecordedOutcome, RecordedRetry};
 
-use super::Lie;
+use super::InjectedBug;
 use super::deadlines::Deadlines;
 use super::event_checker::EventChecker;
 use super::interference::Interference;
 use super::program_recorder::{ProgramActivity, ProgramRecorder};
 use super::waiting_fetches::WaitingFetches;
 
-/// An engine, with its checks and its lie.
+/// An engine, with its checks and an injected bug.
 #[derive(Debug)]
 pub(super) struct CheckedEngine {
     pub(super) engine: Engine,
@@ -39,7 +39,7 @@ pub(super) struct CheckedEngine {
     pub(super) deadlines: Arc<Deadlines>,
     pub(super) interference: Arc<Interference>,
     pub(super) waiting_fetches: WaitingFetches,
-    pub(super) lie: Lie,
+    pub(super) bug: InjectedBug,
 }
 
 /// Converts an error for the simulator's callers.
@@ -139,7 +139,7 @@ impl CheckedEngine {
         let mut call = pin!(self.waiting_fetches.track(call));
         poll_fn(|context| {
             let polled = call.as_mut().poll(context);
-            self.event_checker.check_events(self.lie);
+            self.event_checker.check_events(self.bug);
             polled
         })
         .await
@@ -174,7 +174,7 @@ impl CheckedEngine {
     async fn finished(&self, id: JobId, event: JobEvent) -> Result<FinishResult, Error> {
         match event {
             JobEvent::Finished { mut delivery, report } => {
-                if self.lie == Lie::AnyDeliveryCounts {
+                if self.bug == InjectedBug::UnfencedReports {
                     let job = self.engine.get(id).await.map_err(to_store_error)?;
                     delivery = job.map(|job| job.live.delivery).or(delivery);
                 }

@@ -27,29 +27,29 @@ use program_recorder::ProgramRecorder;
 use recording_store::RecordingStore;
 use waiting_fetches::WaitingFetches;
 
-/// A lie that the engine or its store tells.
+/// A bug of the engine or its store that the simulator has to find.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Lie {
-    /// No lie.
-    Nothing,
+pub(super) enum InjectedBug {
+    /// No bug.
+    None,
     /// Acknowledged writes are not durable.
-    AnswersAreDurable,
+    NotDurable,
     /// A report of any delivery is accepted as the current one's.
-    AnyDeliveryCounts,
+    UnfencedReports,
     /// Leases are not renewed, but reported as such.
-    RenewalsAreIgnored,
+    IgnoredRenewals,
     /// Waiting fetches are not woken.
-    NobodyIsWoken,
+    NoWakeUps,
     /// Some events are lost.
-    EventsAreLost,
+    LostEvents,
     /// Some events are published before they are durable.
-    EventsComeEarly,
+    EarlyEvents,
 }
 
 /// An engine on the embedded store, without threads.
 #[derive(Debug)]
 pub(super) struct OnEngine {
-    lie: Lie,
+    bug: InjectedBug,
     recorder: Option<Arc<Recorder>>,
     ticked: Arc<AtomicU64>,
     interference: Option<Arc<Interference>>,
@@ -60,9 +60,9 @@ pub(super) struct OnEngine {
 }
 
 impl OnEngine {
-    pub(super) fn new(lie: Lie) -> Self {
+    pub(super) fn new(bug: InjectedBug) -> Self {
         Self {
-            lie,
+            bug,
             recorder: None,
             ticked: Arc::default(),
             interference: None,
@@ -89,7 +89,7 @@ impl SimulatedStore for OnEngine {
         config: &SimConfig,
     ) -> Result<OpenStore, Error> {
         let mut store_config = config.clone();
-        if self.lie == Lie::AnswersAreDurable {
+        if self.bug == InjectedBug::NotDurable {
             store_config.store.durability = crore_conformance::simulation::StoreDurability::None;
         }
         let mut running = SimulatedEmbedded.open(disk, Arc::clone(&clock), &store_config)?;
@@ -97,38 +97,41 @@ impl SimulatedStore for OnEngine {
         let (store, ticked) = (Arc::clone(&running.store), Arc::clone(&self.ticked));
         // At the end of a run its faults are switched off, but the clock may have gone back before.
         let goes_back = *self.clock_goes_back.get_or_insert(!config.has_steady_clock());
-        let sleepers = WaitingFetches::new(Arc::clone(&store));
+        let waiting_fetches = WaitingFetches::new(Arc::clone(&store));
         let deadlines = Deadlines::new(Arc::clone(&store), Arc::clone(&clock), goes_back);
         let interference =
             self.interference.get_or_insert_with(|| Arc::new(Interference::new(config)));
         let interference = Arc::clone(interference);
-        let (ear, lie) = (Arc::<EventChecker>::default(), self.lie);
-        let desk = ProgramRecorder::new(Arc::clone(&recorder));
-        let scribe = RecordingStore {
+        let (event_checker, bug) = (Arc::<EventChecker>::default(), self.bug);
+        let program_recorder = ProgramRecorder::new(Arc::clone(&recorder));
+        let recording_store = RecordingStore {
             store,
             recorder,
             ticked,
             deadlines: Arc::clone(&deadlines),
             interference: Arc::clone(&interference),
-            event_checker: Arc::clone(&ear),
-            program_recorder: Arc::clone(&desk),
+            event_checker: Arc::clone(&event_checker),
+            program_recorder: Arc::clone(&program_recorder),
             read_jobs: Mutex::default(),
-            lie,
+            bug,
         };
         let options = self.options(config);
-        let engine =
-            crore::block_on(Engine::without_thread(Arc::new(scribe), Arc::clone(&clock), options));
+        let engine = crore::block_on(Engine::without_thread(
+            Arc::new(recording_store),
+            Arc::clone(&clock),
+            options,
+        ));
         let engine = engine.map_err(front::to_store_error)?;
-        ear.listen(engine.listen());
+        event_checker.listen(engine.listen());
         running.front = Some(Arc::new(CheckedEngine {
             engine,
             clock,
-            event_checker: ear,
-            program_recorder: desk,
+            event_checker,
+            program_recorder,
             deadlines,
             interference,
-            waiting_fetches: sleepers,
-            lie,
+            waiting_fetches,
+            bug,
         }));
         Ok(running)
     }

@@ -1,5 +1,5 @@
 //! A store wrapper that records what the engine does on its own: definitions, ticks of schedules, and the calls of
-//! a program. Depending on the lie it falsifies some answers.
+//! a program. Depending on the injected bug it falsifies some answers.
 
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -18,7 +18,7 @@ use crore_core::{Batch, Encoding, GroupId, Job, JobId, Name, NewJob, Payload, Sp
 use crore_testkit::history::op::{self, DueTime, RecordedItem};
 use crore_testkit::history::{self, PayloadHash, PendingCall, RecordedOp, Recorder, response};
 
-use super::Lie;
+use super::InjectedBug;
 use super::deadlines::{Deadlines, FollowUpCall};
 use super::event_checker::EventChecker;
 use super::interference::Interference;
@@ -40,7 +40,7 @@ pub(super) struct RecordingStore {
     pub(super) program_recorder: Arc<ProgramRecorder>,
     /// The jobs that this engine has read.
     pub(super) read_jobs: Mutex<HashSet<JobId>>,
-    pub(super) lie: Lie,
+    pub(super) bug: InjectedBug,
 }
 
 impl RecordingStore {
@@ -144,7 +144,7 @@ impl Jobs for RecordingStore {
     fn push(&self, batch: Batch) -> StoreFuture<'_, Committed<PushedBatch>> {
         self.counted(async move {
             let pushes = self.store.push(batch).await?;
-            self.event_checker.stored(&pushes.get().jobs, self.lie);
+            self.event_checker.stored(&pushes.get().jobs, self.bug);
             Ok(pushes)
         })
     }
@@ -156,13 +156,13 @@ impl Jobs for RecordingStore {
             let claimed = self.delayed(self.store.claim(ask)).await?;
             asked.answered();
             self.program_recorder.claimed(call, &claimed);
-            self.event_checker.started(&claimed.jobs, self.lie);
+            self.event_checker.started(&claimed.jobs, self.bug);
             Ok(claimed)
         })
     }
 
     fn renew(&self, leases: Vec<Renew>) -> StoreFuture<'_, Vec<Renewed>> {
-        if self.lie != Lie::RenewalsAreIgnored {
+        if self.bug != InjectedBug::IgnoredRenewals {
             return self.counted(self.store.renew(leases));
         }
         self.counted(async move {
@@ -185,7 +185,7 @@ impl Jobs for RecordingStore {
             let applied = self.store.apply(writes.clone()).await?;
             asked.answered();
             for (write, one) in writes.iter().zip(applied.get()) {
-                self.event_checker.written(write, one, self.lie);
+                self.event_checker.written(write, one, self.bug);
             }
             calls.into_iter().zip(applied.get()).for_each(|(call, one)| self.end(call, one));
             Ok(applied)
@@ -293,7 +293,7 @@ impl Registry for RecordingStore {
 
 impl Store for RecordingStore {
     fn add_wake_hook(&self, hook: WakeHook) {
-        if self.lie != Lie::NobodyIsWoken {
+        if self.bug != InjectedBug::NoWakeUps {
             self.store.add_wake_hook(hook);
         }
     }
