@@ -280,17 +280,17 @@ impl Handler {
     }
 
     /// Sets the fields that the caller left unset.
-    pub fn fill_unset(&self, spec: &mut Spec, unset: UnsetFields) {
-        if unset.queue {
+    pub fn fill_unset(&self, spec: &mut Spec, unsaid: UnsetFields) {
+        if unsaid.queue {
             spec.queue = self.queue.clone();
         }
-        if unset.retry {
+        if unsaid.retry {
             spec.retry = self.retry;
         }
-        if unset.timeout {
+        if unsaid.timeout {
             spec.timeout = self.timeout;
         }
-        if unset.keep {
+        if unsaid.keep {
             spec.keep = self.results.keep();
         }
     }

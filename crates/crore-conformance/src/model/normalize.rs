@@ -58,8 +58,8 @@ impl ObservedStore {
         }
     }
 
-    fn dependency_target(&mut self, target: DependencyTarget) -> DependencyTarget {
-        match target {
+    fn thing(&mut self, thing: DependencyTarget) -> DependencyTarget {
+        match thing {
             DependencyTarget::Job(id) => DependencyTarget::Job(self.job_id(id)),
             DependencyTarget::Group(id) => DependencyTarget::Group(self.group_id(id)),
         }
@@ -69,8 +69,8 @@ impl ObservedStore {
         match pushed {
             Pushed::New(id) => Pushed::New(self.job_id(id)),
             Pushed::Duplicate(id) => Pushed::Duplicate(self.job_id(id)),
-            Pushed::Broken(target) => Pushed::Broken(self.dependency_target(target)),
-            Pushed::BrokenBy(index) => Pushed::BrokenBy(index),
+            Pushed::Broken(thing) => Pushed::Broken(self.thing(thing)),
+            Pushed::BrokenBy(place) => Pushed::BrokenBy(place),
         }
     }
 
@@ -107,9 +107,9 @@ impl ObservedStore {
         if group.is_some() || parent.is_some() || !after.is_empty() {
             let spec = Arc::make_mut(&mut job.spec);
             spec.group = spec.group.map(|id| self.group_id(id));
-            spec.parent = spec.parent.map(|(id, index)| (self.job_id(id), index));
+            spec.parent = spec.parent.map(|(id, place)| (self.job_id(id), place));
             for Dependency { on, .. } in &mut spec.after {
-                *on = self.dependency_target(*on);
+                *on = self.thing(*on);
             }
         }
         job.live.delivery = self.delivery(job.live.delivery);

@@ -99,7 +99,7 @@ fn batch(context: &mut SimContext) -> Batch {
     if context.config.jobs.groups && context.rng.one_in(3) {
         batch.groups.push(NewGroup { open: context.rng.one_in(3) });
     }
-    for index in 0..context.rng.between(1, context.config.jobs.max_batch) as usize {
+    for place in 0..context.rng.between(1, context.config.jobs.max_batch) as usize {
         let mut job = new_job(context);
         if context.config.jobs.groups && context.rng.one_in(2) {
             let known = context.rng.pick(&context.knowledge.groups).map(GroupRef::Id);
@@ -108,7 +108,7 @@ fn batch(context: &mut SimContext) -> Batch {
         if context.config.jobs.dependencies && context.rng.one_in(3) {
             let needs =
                 context.rng.choose([DependencyCondition::End, DependencyCondition::Success]);
-            let on = draw_dependency(context, index, &batch)
+            let on = draw_dependency(context, place, &batch)
                 .filter(|on| Some(*on) != job.group.map(NewDependencyTarget::Group));
             job.after.extend(on.map(|on| NewDependency { on, needs }));
         }
@@ -120,11 +120,11 @@ fn batch(context: &mut SimContext) -> Batch {
 /// A random dependency.
 fn draw_dependency(
     context: &mut SimContext,
-    index: usize,
+    place: usize,
     batch: &Batch,
 ) -> Option<NewDependencyTarget> {
     match context.rng.below(3) {
-        0 if index > 0 => Some(NewDependencyTarget::Earlier(context.rng.index(index))),
+        0 if place > 0 => Some(NewDependencyTarget::Earlier(context.rng.index(place))),
         1 if !batch.groups.is_empty() => Some(NewDependencyTarget::Group(GroupRef::New(0))),
         _ => context.some_job().map(NewDependencyTarget::Job),
     }

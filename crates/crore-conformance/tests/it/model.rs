@@ -25,10 +25,10 @@ async fn falsifying_default<L: Falsification + Default>() -> Subject<FalsifyingS
     falsifying(L::default())
 }
 
-fn falsifying<L: Falsification>(falsification: L) -> Subject<FalsifyingStore<L>> {
+fn falsifying<L: Falsification>(lie: L) -> Subject<FalsifyingStore<L>> {
     let clock = Arc::new(FakeClock::default());
     let memory = Memory::new(Arc::<FakeClock>::clone(&clock));
-    Subject { store: Arc::new(FalsifyingStore { memory, falsification }), clock }
+    Subject { store: Arc::new(FalsifyingStore { memory, lie }), clock }
 }
 
 /// The failure message of a check.

@@ -127,9 +127,8 @@ fn each_nonempty_item_becomes_a_job_of_each_known_handler() {
     let end = (JobEnd::Done(Some(&result)), &by_kind(&handler));
     let jobs = handler
         .follow_ups(&job("k", &[]), end, (Time::from_millis(0), 1000), |kind| known.get(kind));
-    let payloads: Vec<_> =
-        jobs.iter().map(|job| (&*job.spec.payload.bytes, &job.spec.kind)).collect();
-    assert_eq!(payloads, [(&b"one"[..], &name("a")), (&b"\xff"[..], &name("a"))]);
+    let told: Vec<_> = jobs.iter().map(|job| (&*job.spec.payload.bytes, &job.spec.kind)).collect();
+    assert_eq!(told, [(&b"one"[..], &name("a")), (&b"\xff"[..], &name("a"))]);
     assert!(jobs.iter().all(|job| job.spec.priority == 7 && job.spec.queue == name("default")));
 }
 
@@ -165,7 +164,7 @@ fn a_follow_up_of_a_dead_job_gets_its_error() {
     let now = Time::from_millis(12_000);
     let end = (JobEnd::Dead("no"), &by_kind(&handler));
     let jobs = handler.follow_ups(&job("k", &[]), end, (now, 1000), |kind| known.get(kind));
-    let summaries: Vec<Value> = jobs
+    let told: Vec<Value> = jobs
         .iter()
         .map(|job| serde_json::from_slice(&job.spec.payload.bytes).expect("JSON"))
         .collect();
@@ -173,7 +172,7 @@ fn a_follow_up_of_a_dead_job_gets_its_error() {
         "job": "3", "kind": "k", "state": "dead", "output": "", "error": "no", "attempt": 1,
         "scheduled_at": 10_000, "started_at": 11_000, "ended_at": 12_000,
     }]);
-    assert_eq!(Value::from(summaries), expected);
+    assert_eq!(Value::from(told), expected);
 }
 
 #[test]

@@ -31,16 +31,16 @@ fn spec() -> Spec {
 
 /// A change settles dependents exactly when the job ends, according to its final state.
 fn settles_as_its_state(change: &Change, was: State, after: Option<State>) {
-    let settled = change.effects.iter().find_map(|effect| match effect {
+    let told = change.effects.iter().find_map(|effect| match effect {
         Effect::Settle(settled) => Some(*settled),
         _ => None,
     });
     match after {
-        Some(after) if after == was => assert_eq!(settled, None, "{change:?}"),
-        Some(after) => assert_eq!(settled, Settled::of(after), "{change:?}"),
+        Some(after) if after == was => assert_eq!(told, None, "{change:?}"),
+        Some(after) => assert_eq!(told, Settled::of(after), "{change:?}"),
         // A done job has settled its dependents already.
-        None if was == State::Done => assert_eq!(settled, None, "{change:?}"),
-        None => assert!(matches!(settled, Some(Settled::Succeeded | Settled::Gone)), "{change:?}"),
+        None if was == State::Done => assert_eq!(told, None, "{change:?}"),
+        None => assert!(matches!(told, Some(Settled::Succeeded | Settled::Gone)), "{change:?}"),
     }
 }
 
@@ -255,24 +255,24 @@ proptest! {
 
     #[test]
     fn promises_hold_over_random_lives(spec in specs(), waits in 0u32..2, steps in steps()) {
-        let mut model = JobModel::new(spec, waits);
+        let mut world = JobModel::new(spec, waits);
         for step in &steps {
-            if model.run(step).is_none() {
+            if world.run(step).is_none() {
                 break;
             }
-            prop_assert!(model.finals <= 1, "the first final report wins");
+            prop_assert!(world.finals <= 1, "the first final report wins");
         }
     }
 }
 
 /// Runs steps that must all be accepted, and returns the model.
 fn run_steps(spec: Spec, steps: &[ModelStep]) -> JobModel {
-    let mut model = JobModel::new(spec, 0);
+    let mut world = JobModel::new(spec, 0);
     for step in steps {
-        let answer = model.run(step);
+        let answer = world.run(step);
         assert_eq!(answer, Some(Ok(())), "{step:?}");
     }
-    model
+    world
 }
 
 fn finish(delivery: u64, outcome: Outcome) -> ModelStep {
@@ -316,7 +316,7 @@ fn every_state_is_reachable() {
 
 #[test]
 fn an_old_delivery_is_stale_and_changes_nothing() {
-    let mut model = run_steps(
+    let mut world = run_steps(
         spec(),
         &[ModelStep::Claim, ModelStep::Event(JobEvent::Lapsed(Delivery(1))), ModelStep::Claim],
     );
@@ -328,7 +328,7 @@ fn an_old_delivery_is_stale_and_changes_nothing() {
         JobEvent::TimedOut(Delivery(1)),
         JobEvent::Delivered(Delivery(1)),
     ] {
-        assert_eq!(model.run(&ModelStep::Event(event)), Some(Err(Refusal::Stale)));
+        assert_eq!(world.run(&ModelStep::Event(event)), Some(Err(Refusal::Stale)));
     }
 }
 
@@ -339,8 +339,8 @@ fn hand_backs_snoozes_and_crashes_cost_no_attempt() {
         finish(1, Outcome::Snooze(Span::from_secs(1))),
         ModelStep::Event(JobEvent::Lapsed(Delivery(1))),
     ] {
-        let model = run_steps(spec(), &[ModelStep::Claim, end]);
-        assert_eq!(model.job.expect("kept").live.attempt, 0);
+        let world = run_steps(spec(), &[ModelStep::Claim, end]);
+        assert_eq!(world.job.expect("kept").live.attempt, 0);
     }
 }
 
@@ -393,10 +393,10 @@ fn a_job_asked_to_stop_keeps_its_error() {
 fn a_late_success_ends_the_retries_where_any_delivery_may_report() {
     let spec = Spec { reports: ReportFencing::Any, lapse: Lapse::Again, ..spec() };
     let lapse = ModelStep::Event(JobEvent::Lapsed(Delivery(1)));
-    let model = run_steps(spec.clone(), &[ModelStep::Claim, lapse.clone(), finish(1, DONE)]);
-    assert_eq!(model.job.expect("kept").live.state, State::Done);
-    let mut model = run_steps(spec, &[ModelStep::Claim, lapse]);
-    assert_eq!(model.run(&finish(1, fail())), Some(Err(Refusal::Stale)));
+    let world = run_steps(spec.clone(), &[ModelStep::Claim, lapse.clone(), finish(1, DONE)]);
+    assert_eq!(world.job.expect("kept").live.state, State::Done);
+    let mut world = run_steps(spec, &[ModelStep::Claim, lapse]);
+    assert_eq!(world.run(&finish(1, fail())), Some(Err(Refusal::Stale)));
 }
 
 #[test]
@@ -411,11 +411,11 @@ fn follow_ups_are_pushed_with_the_end_and_only_then() {
 fn a_result_can_be_taken_once() {
     let spec = Spec { keep: ResultRetention::Once(Span::from_secs(60)), ..spec() };
     let result = Outcome::Done { result: Some(Payload::json("42")) };
-    let mut model = run_steps(
+    let mut world = run_steps(
         spec,
         &[ModelStep::Claim, finish(1, result), ModelStep::Event(JobEvent::TakeResult)],
     );
-    assert_eq!(model.run(&ModelStep::Event(JobEvent::TakeResult)), Some(Err(Refusal::Nothing)));
+    assert_eq!(world.run(&ModelStep::Event(JobEvent::TakeResult)), Some(Err(Refusal::Nothing)));
 }
 
 #[test]
@@ -430,10 +430,10 @@ fn a_removed_member_leaves_its_group() {
 #[test]
 fn a_dead_member_that_is_pruned_is_lost_to_its_group() {
     let never = Outcome::Failed { error: "no".into(), detail: None, again: RetryDirective::Never };
-    let model =
+    let world =
         run_steps(spec(), &[ModelStep::Claim, finish(1, never), ModelStep::Event(JobEvent::Prune)]);
-    assert!(model.job.is_none() && model.group.lost);
-    assert_eq!((model.group.size, model.group.ran), (2, 1));
+    assert!(world.job.is_none() && world.group.lost);
+    assert_eq!((world.group.size, world.group.ran), (2, 1));
     let done =
         run_steps(spec(), &[ModelStep::Claim, finish(1, DONE), ModelStep::Event(JobEvent::Prune)]);
     assert!(!done.group.lost);
@@ -443,8 +443,8 @@ fn a_dead_member_that_is_pruned_is_lost_to_its_group() {
 fn a_revived_job_starts_with_no_attempts() {
     let never = Outcome::Failed { error: "no".into(), detail: None, again: RetryDirective::Never };
     let steps = [ModelStep::Claim, finish(1, never), ModelStep::Event(JobEvent::Retry)];
-    let model = run_steps(spec(), &steps);
-    let job = model.job.as_ref().expect("kept");
+    let world = run_steps(spec(), &steps);
+    let job = world.job.as_ref().expect("kept");
     assert_eq!((job.live.state, job.live.attempt, job.live.why), (State::Ready, 0, None));
-    assert!(!model.key_held);
+    assert!(!world.key_held);
 }

@@ -65,9 +65,9 @@ mod tests {
         let missing = JobNames::of(&MetadataMap::new()).expect_err("missing");
         assert_eq!(missing.code(), tonic::Code::InvalidArgument);
         assert_eq!(missing.message(), "missing `job_names` field in metadata map");
-        let refused = names("grüße".as_bytes()).expect_err("not ASCII");
-        assert_eq!(refused.code(), tonic::Code::InvalidArgument);
-        assert_eq!(refused.message(), "invalid ASCII in `job_names` field");
+        let strange = names("grüße".as_bytes()).expect_err("not ASCII");
+        assert_eq!(strange.code(), tonic::Code::InvalidArgument);
+        assert_eq!(strange.message(), "invalid ASCII in `job_names` field");
         let mut metadata = MetadataMap::new();
         metadata.insert(KEY, MetadataValue::from_static("mail"));
         assert!(JobNames::of(&metadata).expect("valid names").contains("mail"));

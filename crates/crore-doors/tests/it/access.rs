@@ -157,22 +157,19 @@ async fn every_call_admits_exactly_the_presets_with_its_scope() {
     }
     for call in calls(&server.doors) {
         for (preset, header) in &tokens {
-            let response = call.make(server.address, 1, &[header]).await;
+            let heard = call.make(server.address, 1, &[header]).await;
             let Some(scope) = call.needs else {
-                assert_eq!(response.status, 200, "{call:?}");
+                assert_eq!(heard.status, 200, "{call:?}");
                 continue;
             };
             if preset.scopes().contains(&scope) {
-                assert!(
-                    ![401, 403, 429].contains(&response.status),
-                    "{preset} {call:?} {response:?}"
-                );
+                assert!(![401, 403, 429].contains(&heard.status), "{preset} {call:?} {heard:?}");
             } else {
-                assert_eq!(response.status, 403, "{call:?}");
+                assert_eq!(heard.status, 403, "{call:?}");
                 // Also in MessagePack responses, where strings are stored as plain bytes.
-                assert!(response.body.contains("scope-missing"), "{call:?} {response:?}");
-                let named = response.body.contains(&format!("`{scope}`"));
-                assert!(named, "it names the scope: {response:?}");
+                assert!(heard.body.contains("scope-missing"), "{call:?} {heard:?}");
+                let named = heard.body.contains(&format!("`{scope}`"));
+                assert!(named, "it names the scope: {heard:?}");
             }
         }
     }
@@ -183,20 +180,20 @@ async fn once_a_token_exists_every_call_needs_one() {
     let server = Server::start().await;
     let calls = calls(&server.doors);
     for call in &calls {
-        let response = call.make(server.address, 1, &[]).await;
-        assert!(![401, 403].contains(&response.status), "{call:?} {response:?}");
+        let heard = call.make(server.address, 1, &[]).await;
+        assert!(![401, 403].contains(&heard.status), "{call:?} {heard:?}");
     }
     let any = token(&server.engine, "first", &[Scope::Push]).await;
     until_token_required(&server).await;
     // Each from another address, so that none reaches the limit of failures.
     for (n, call) in (2..).zip(&calls) {
-        let response = call.make(server.address, n, &[]).await;
+        let heard = call.make(server.address, n, &[]).await;
         match call.needs {
-            None => assert_eq!(response.status, 200, "{call:?}"),
+            None => assert_eq!(heard.status, 200, "{call:?}"),
             Some(_) => {
-                assert_eq!(response.status, 401, "{call:?}");
-                assert!(response.body.contains("token-needed"), "{call:?} {response:?}");
-                assert_eq!(response.header("www-authenticate"), Some("Bearer"));
+                assert_eq!(heard.status, 401, "{call:?}");
+                assert!(heard.body.contains("token-needed"), "{call:?} {heard:?}");
+                assert_eq!(heard.header("www-authenticate"), Some("Bearer"));
             }
         }
     }
@@ -204,8 +201,8 @@ async fn once_a_token_exists_every_call_needs_one() {
     for (n, path) in (201..).zip(["/jobber/queue", "/jobs"]) {
         let ask = |lines: &[&str]| request("POST", path, server.address, lines);
         assert_eq!(send(server.address, n, &ask(&[])).await.status, 401, "{path}");
-        let response = send(server.address, n, &ask(&[&bearer(&any)])).await;
-        assert!(![401, 403, 404].contains(&response.status), "{path} {response:?}");
+        let heard = send(server.address, n, &ask(&[&bearer(&any)])).await;
+        assert!(![401, 403, 404].contains(&heard.status), "{path} {heard:?}");
     }
     let document = |lines: &[&str]| request("GET", "/openapi.json", server.address, lines);
     assert_eq!(send(server.address, 200, &document(&[])).await.status, 401);
@@ -229,35 +226,33 @@ async fn until_token_required(server: &Server) {
 #[tokio::test]
 async fn a_token_is_shown_once_and_valid_until_removed() {
     let server = Server::start().await;
-    for encoding in BodyEncoding::BOTH {
+    for speaks in BodyEncoding::BOTH {
         let new = json!({"name": "ada", "preset": "admin", "expires_in": "1h"});
-        let made = server.post(encoding, "/v1/tokens", &new).await;
+        let made = server.post(speaks, "/v1/tokens", &new).await;
         assert_eq!(made.status, 201, "{made:?}");
         assert_eq!(made.headers["cache-control"], "no-store");
         let secret = made.body["token"].as_str().expect("a text").to_owned();
         let id = made.body["about"]["id"].as_str().expect("a text").to_owned();
         assert!(secret.starts_with(&format!("crore_{id}_")), "{secret}");
         // At once, without a delay.
-        let nobody = server.get(encoding, "/v1/tokens").await;
+        let nobody = server.get(speaks, "/v1/tokens").await;
         assert_eq!(nobody.problem(), (401, "token-needed", None));
         let show = [("authorization", format!("Bearer {secret}"))];
         let show: Vec<_> = show.iter().map(|(name, value)| (*name, value.as_str())).collect();
-        let listed =
-            server.send(encoding, (::http::Method::GET, "/v1/tokens"), &show, vec![]).await;
+        let listed = server.send(speaks, (::http::Method::GET, "/v1/tokens"), &show, vec![]).await;
         assert_eq!(listed.body["tokens"][0]["id"], id, "{listed:?}");
         assert_eq!(listed.body["tokens"][0]["scopes"].as_array().map(Vec::len), Some(6));
         let (_, hidden) = secret.rsplit_once('_').expect("parts");
         assert!(!listed.body.to_string().contains(hidden));
-        let again = [show.as_slice(), &[("content-type", encoding.media_type())]].concat();
+        let again = [show.as_slice(), &[("content-type", speaks.media_type())]].concat();
         let post = ::http::Method::POST;
-        let twice =
-            server.send(encoding, (post, "/v1/tokens"), &again, encoding.encode(&new)).await;
+        let twice = server.send(speaks, (post, "/v1/tokens"), &again, speaks.encode(&new)).await;
         assert_eq!(twice.problem(), (409, "refused", None));
         let (delete, path) = (::http::Method::DELETE, format!("/v1/tokens/{id}"));
-        let gone = server.send(encoding, (delete.clone(), path.as_str()), &show, vec![]).await;
+        let gone = server.send(speaks, (delete.clone(), path.as_str()), &show, vec![]).await;
         assert_eq!(gone.status, 204, "{gone:?}");
         // The last token is revoked: local callers need none any more, and there is none left to revoke.
-        let missing = server.send(encoding, (delete, path.as_str()), &[], vec![]).await;
+        let missing = server.send(speaks, (delete, path.as_str()), &[], vec![]).await;
         assert_eq!(missing.problem(), (404, "not-found", None));
     }
 }
@@ -318,31 +313,31 @@ async fn all_invalid_tokens_get_the_same_response() {
         ("two headers", &[valid, valid], 400),
         ("a good one", &[valid], 200),
     ];
-    let mut bodies = std::collections::BTreeSet::new();
+    let mut told = std::collections::BTreeSet::new();
     for (n, (what, tokens, status)) in (2..).zip(rows) {
         let lines: Vec<_> =
             tokens.iter().map(|text| format!("authorization: Bearer {text}")).collect();
         let lines: Vec<_> = lines.iter().map(String::as_str).collect();
-        let response =
+        let heard =
             send(server.address, n, &request("GET", "/v1/info", server.address, &lines)).await;
-        assert_eq!(response.status, *status, "{what}: {response:?}");
+        assert_eq!(heard.status, *status, "{what}: {heard:?}");
         if *status == 401 {
-            assert_eq!(response.header("www-authenticate"), Some("Bearer"), "{what}");
-            bodies.insert(response.body);
+            assert_eq!(heard.header("www-authenticate"), Some("Bearer"), "{what}");
+            told.insert(heard.body);
         }
     }
-    assert_eq!(bodies.len(), 1, "all have the same message: {bodies:?}");
+    assert_eq!(told.len(), 1, "all have the same message: {told:?}");
     let schemes = [format!("Basic {valid}"), valid.to_owned(), format!("bearer  {valid}")];
     for (n, (scheme, status)) in (50..).zip(schemes.iter().zip([401, 401, 200])) {
         let line = format!("authorization: {scheme}");
-        let response =
+        let heard =
             send(server.address, n, &request("GET", "/v1/info", server.address, &[&line])).await;
-        assert_eq!(response.status, status, "{scheme}");
+        assert_eq!(heard.status, status, "{scheme}");
     }
     // When the last valid token expires, the server still requires one.
     clock.advance(Span::from_secs(1000));
-    let response = send(server.address, 99, &request("GET", "/v1/info", server.address, &[])).await;
-    assert_eq!(response.status, 401);
+    let heard = send(server.address, 99, &request("GET", "/v1/info", server.address, &[])).await;
+    assert_eq!(heard.status, 401);
 }
 
 #[tokio::test]
@@ -354,11 +349,11 @@ async fn a_token_in_an_address_is_refused() {
         let path = format!("/v1/info?{query}");
         for lines in [vec![], vec![bearer(&secret)]] {
             let lines: Vec<_> = lines.iter().map(String::as_str).collect();
-            let response =
+            let heard =
                 send(server.address, 1, &request("GET", &path, server.address, &lines)).await;
-            assert_eq!((response.status, response.code().as_str()), (400, "malformed"), "{path}");
-            assert!(response.problem("detail").contains("Authorization"), "{response:?}");
-            assert!(!response.body.contains(text), "it is not repeated");
+            assert_eq!((heard.status, heard.code().as_str()), (400, "malformed"), "{path}");
+            assert!(heard.problem("detail").contains("Authorization"), "{heard:?}");
+            assert!(!heard.body.contains(text), "it is not repeated");
         }
     }
 }

@@ -38,15 +38,15 @@ async fn only_changes_by_operators_have_audit_entries_one_each() {
     for call in calls(&server.doors) {
         n += 1;
         let id = format!("x-request-id: call-{n}");
-        let response = call.make(server.address, 1, &[&bearer(&secret), &id]).await;
+        let heard = call.make(server.address, 1, &[&bearer(&secret), &id]).await;
         let entries = entries(&file);
         let mine: Vec<_> =
             entries.iter().filter(|entry| entry["request"] == format!("call-{n}")).collect();
         let is_change = matches!(call.needs, Some(Scope::Operate | Scope::Define | Scope::Admin));
         assert_eq!(mine.len(), usize::from(is_change), "{call:?}");
         let Some(entry) = mine.first() else { continue };
-        assert_eq!(entry["status"], response.status, "{entry}");
-        assert_eq!(response.header("x-request-id"), Some(format!("call-{n}").as_str()));
+        assert_eq!(entry["status"], heard.status, "{entry}");
+        assert_eq!(heard.header("x-request-id"), Some(format!("call-{n}").as_str()));
         let who = entry["who"].as_str().expect("a text");
         assert!(who.starts_with("token ada ("), "{who}");
         assert!(entry["from"].as_str().expect("a text").starts_with("127.0.0.1:"));
@@ -90,13 +90,13 @@ async fn an_audit_entry_describes_the_change_and_contains_no_secret() {
     let entries = entries(&file);
     let id = made["about"]["id"].as_str().expect("a text");
     let ada = format!("token ada ({id})");
-    let logged: Vec<_> = entries
+    let said: Vec<_> = entries
         .iter()
         .map(|entry| (&entry["who"], &entry["call"], &entry["status"], &entry["code"]))
         .collect();
     let wrong = format!("DELETE /v1/tokens/crore_{id}_***");
     assert_eq!(
-        logged,
+        said,
         [
             (&json!("loopback"), &json!("POST /v1/jobs/act"), &json!(200), &Value::Null),
             (&json!("loopback"), &json!("POST /v1/tokens"), &json!(201), &Value::Null),

@@ -15,8 +15,8 @@ use serde_json::{Value, json};
 
 use crate::local_server::{LocalResponse, LocalServer};
 
-async fn post(server: &LocalServer, path: &str, body: &str) -> LocalResponse {
-    server.send(Method::POST, path, HeaderMap::new(), body.to_owned().into()).await
+async fn post(place: &LocalServer, path: &str, body: &str) -> LocalResponse {
+    place.send(Method::POST, path, HeaderMap::new(), body.to_owned().into()).await
 }
 
 async fn fetch(engine: &Engine, queue: &str) -> Option<Job> {
@@ -26,19 +26,19 @@ async fn fetch(engine: &Engine, queue: &str) -> Option<Job> {
 
 #[tokio::test]
 async fn both_paths_accept_either_key_and_return_their_own() {
-    let server = LocalServer::start().await;
+    let place = LocalServer::start().await;
     for (path, key) in [("/jobber/queue", "job-id"), ("/jobs", "jobId")] {
         for body in [
             r#"{"type":"sample","payload":{"ms": 5.50}}"#,
             r#"{"jobType":" sample ","payload":{"ms": 5.50}}"#,
         ] {
-            let posted = post(&server, path, body).await;
+            let posted = post(&place, path, body).await;
             assert_eq!(posted.status, 201);
             assert_eq!(posted.headers["content-type"], "application/json");
             let answer: Value = serde_json::from_slice(&posted.bytes).expect("JSON");
             let uuid = answer[key].as_str().expect("a uuid");
             assert_eq!((answer.as_object().map(serde_json::Map::len), uuid.len()), (Some(1), 36));
-            let job = fetch(&server.engine, "sample").await.expect("it is ready");
+            let job = fetch(&place.engine, "sample").await.expect("it is ready");
             assert_eq!(jobber::id::job_id(uuid), Some(job.id), "the uuid names the job");
             assert_eq!(
                 (job.spec.kind.as_str(), job.spec.payload.encoding),
@@ -51,7 +51,7 @@ async fn both_paths_accept_either_key_and_return_their_own() {
 
 #[tokio::test]
 async fn any_payload_is_accepted_and_a_missing_one_is_null() {
-    let server = LocalServer::start().await;
+    let place = LocalServer::start().await;
     for (body, payload) in [
         (r#"{"type":"a"}"#, "null"),
         (r#"{"type":"a","payload":null}"#, "null"),
@@ -59,21 +59,21 @@ async fn any_payload_is_accepted_and_a_missing_one_is_null() {
         (r#"{"type":"a","payload":[1,2]}"#, "[1,2]"),
         (r#"{"type":"a","payload":7,"colour":"blue"}"#, "7"),
     ] {
-        assert_eq!(post(&server, "/jobs", body).await.status, 201, "{body}");
-        let job = fetch(&server.engine, "a").await.expect("it is ready");
+        assert_eq!(post(&place, "/jobs", body).await.status, 201, "{body}");
+        let job = fetch(&place.engine, "a").await.expect("it is ready");
         assert_eq!(std::str::from_utf8(&job.spec.payload.bytes), Ok(payload));
     }
 }
 
 #[tokio::test]
 async fn errors_have_the_wording_of_jobber() {
-    let server = LocalServer::start().await;
+    let place = LocalServer::start().await;
     let wrong = "Request body is not in the right format\n";
     for path in ["/jobber/queue", "/jobs"] {
         for body in
             ["", "{", "[]", "null", "{}", r#"{"type":""}"#, r#"{"jobType":" \t"}"#, r#"{"type":5}"#]
         {
-            let refused = post(&server, path, body).await;
+            let refused = post(&place, path, body).await;
             assert_eq!((refused.status, &refused.bytes[..]), (400, wrong.as_bytes()), "{body}");
             assert_eq!(refused.headers["content-type"], "text/plain; charset=utf-8");
             assert_eq!(refused.headers["x-content-type-options"], "nosniff");
@@ -84,21 +84,21 @@ async fn errors_have_the_wording_of_jobber() {
             ("{\"type\":\"a\\u0000b\"}", "type"),
             (r#"{"type":"a","payload":{"x":1,"x":2}}"#, "payload"),
         ] {
-            let refused = post(&server, path, body).await;
+            let refused = post(&place, path, body).await;
             let text = String::from_utf8_lossy(&refused.bytes).into_owned();
             assert_eq!(refused.status, 400);
             assert!(text.starts_with(&format!("{}: {field}: ", wrong.trim_end())), "{text}");
         }
-        assert_eq!(server.get(path).await.status, 405);
+        assert_eq!(place.get(path).await.status, 405);
     }
-    assert_eq!(post(&server, "/jobber", "{}").await.status, 404);
+    assert_eq!(post(&place, "/jobber", "{}").await.status, 404);
 }
 
 #[tokio::test]
 async fn a_job_that_cannot_be_stored_is_refused() {
-    let server = LocalServer::start().await;
-    server.engine.stop().expect("stopped");
-    let refused = post(&server, "/jobs", r#"{"type":"a"}"#).await;
+    let place = LocalServer::start().await;
+    place.engine.stop().expect("stopped");
+    let refused = post(&place, "/jobs", r#"{"type":"a"}"#).await;
     let text = String::from_utf8_lossy(&refused.bytes).into_owned();
     assert_eq!(
         (refused.status, &refused.headers["x-content-type-options"]),
@@ -120,65 +120,65 @@ fn engine() -> (Engine, Arc<FakeClock>) {
 #[tokio::test]
 async fn an_abandoned_job_is_redelivered_any_number_of_times() {
     let (engine, clock) = engine();
-    let server = LocalServer::on(engine, |_| {}).await;
+    let place = LocalServer::on(engine, |_| {}).await;
     for n in 0..3 {
         let body = json!({"type": "sample", "payload": n}).to_string();
-        assert_eq!(post(&server, "/jobs", &body).await.status, 201);
+        assert_eq!(post(&place, "/jobs", &body).await.status, 201);
     }
     for round in 0..30 {
         let mut taken = Vec::new();
-        while let Some(job) = fetch(&server.engine, "sample").await {
+        while let Some(job) = fetch(&place.engine, "sample").await {
             taken.push(job.spec.payload.bytes.to_vec());
         }
         assert_eq!(taken, [b"0", b"1", b"2"], "round {round}: all of them, in order");
         clock.advance(Span::from_millis(14_999));
-        server.engine.upkeep().run_once().await.expect("upkeep");
-        assert_eq!(fetch(&server.engine, "sample").await, None, "not before it is due");
+        place.engine.upkeep().run_once().await.expect("upkeep");
+        assert_eq!(fetch(&place.engine, "sample").await, None, "not before it is due");
         clock.advance(Span::from_millis(1));
-        server.engine.upkeep().run_once().await.expect("upkeep");
+        place.engine.upkeep().run_once().await.expect("upkeep");
     }
-    let job = fetch(&server.engine, "sample").await.expect("it still exists");
+    let job = fetch(&place.engine, "sample").await.expect("it still exists");
     assert_eq!((job.live.crashes, job.live.attempt), (30, 1));
     let done = Finish::of(&job, Outcome::Done { result: None });
-    server.engine.finish(done).await.expect("an answer");
-    let job = server.engine.get(job.id).await.expect("an answer").expect("it is kept for a while");
+    place.engine.finish(done).await.expect("an answer");
+    let job = place.engine.get(job.id).await.expect("an answer").expect("it is kept for a while");
     assert_eq!(job.live.state, State::Done);
 }
 
 #[tokio::test]
 async fn a_type_may_have_a_visibility_timeout_of_its_own() {
     let (engine, clock) = engine();
-    let server = LocalServer::on(engine, |options| {
+    let place = LocalServer::on(engine, |options| {
         let slow = ("slow".to_owned(), Span::from_secs(60));
         options.jobber.types.extend([slow]);
     })
     .await;
     for kind in ["slow", "fast"] {
         let body = json!({"type": kind}).to_string();
-        assert_eq!(post(&server, "/jobs", &body).await.status, 201);
-        assert!(fetch(&server.engine, kind).await.is_some());
+        assert_eq!(post(&place, "/jobs", &body).await.status, 201);
+        assert!(fetch(&place.engine, kind).await.is_some());
     }
     clock.advance(Span::from_secs(15));
-    server.engine.upkeep().run_once().await.expect("upkeep");
-    assert!(fetch(&server.engine, "fast").await.is_some());
-    assert!(fetch(&server.engine, "slow").await.is_none());
+    place.engine.upkeep().run_once().await.expect("upkeep");
+    assert!(fetch(&place.engine, "fast").await.is_some());
+    assert!(fetch(&place.engine, "slow").await.is_none());
     clock.advance(Span::from_secs(45));
-    server.engine.upkeep().run_once().await.expect("upkeep");
-    assert!(fetch(&server.engine, "slow").await.is_some());
+    place.engine.upkeep().run_once().await.expect("upkeep");
+    assert!(fetch(&place.engine, "slow").await.is_some());
 }
 
 #[tokio::test]
 async fn a_failed_job_is_retried_and_not_lost() {
     let (engine, clock) = engine();
-    let server = LocalServer::on(engine, |_| {}).await;
-    assert_eq!(post(&server, "/jobs", r#"{"type":"sample"}"#).await.status, 201);
+    let place = LocalServer::on(engine, |_| {}).await;
+    assert_eq!(post(&place, "/jobs", r#"{"type":"sample"}"#).await.status, 201);
     for _ in 0..30 {
-        let job = fetch(&server.engine, "sample").await.expect("it exists again");
+        let job = fetch(&place.engine, "sample").await.expect("it exists again");
         let failed =
             Outcome::Failed { error: "no".into(), detail: None, again: RetryDirective::ByPolicy };
-        server.engine.finish(Finish::of(&job, failed)).await.expect("an answer");
+        place.engine.finish(Finish::of(&job, failed)).await.expect("an answer");
         clock.advance(Span::from_secs(2 * 60 * 60));
-        server.engine.upkeep().run_once().await.expect("upkeep");
+        place.engine.upkeep().run_once().await.expect("upkeep");
     }
-    assert!(fetch(&server.engine, "sample").await.is_some());
+    assert!(fetch(&place.engine, "sample").await.is_some());
 }

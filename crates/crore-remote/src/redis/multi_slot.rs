@@ -47,7 +47,7 @@ impl LockReservation {
         reply: ScriptReply,
     ) -> Result<i64, Error> {
         let facts = &mut self.facts;
-        let [first, locks, targets, now] = reply.parts()?;
+        let [first, locks, things, now] = reply.parts()?;
         let mut ids = (first.id()?..).step_by(shards.max(1));
         facts.groups.extend(ids.by_ref().take(query.groups).map(GroupId));
         for (index, id) in query.indexes.iter().zip(ids) {
@@ -65,8 +65,8 @@ impl LockReservation {
                 _ => self.busy = Some(HeldLock::read(slot, [a, b, c, d])?),
             }
         }
-        for (target, fact) in query.targets.iter().zip(targets.list()?) {
-            facts.add(*target, fact)?;
+        for (thing, fact) in query.targets.iter().zip(things.list()?) {
+            facts.add(*thing, fact)?;
         }
         now.number()
     }
@@ -186,9 +186,9 @@ impl Redis {
                     None
                 }
             });
-            for target in group.into_iter().chain(after) {
-                let slot = slot_of(&self.layout, target);
-                queries.entry(slot).or_default().targets.insert(target);
+            for thing in group.into_iter().chain(after) {
+                let slot = slot_of(&self.layout, thing);
+                queries.entry(slot).or_default().targets.insert(thing);
             }
         }
         queries
@@ -196,20 +196,20 @@ impl Redis {
 
     /// Loads the states of the jobs that hold taken locks: later jobs of the batch may refer to them.
     async fn load_duplicates(&self, facts: &mut SlotFacts) -> Result<(), Error> {
-        let mut targets: BTreeMap<SlotIndex, Vec<DependencyTarget>> = BTreeMap::new();
+        let mut things: BTreeMap<SlotIndex, Vec<DependencyTarget>> = BTreeMap::new();
         for id in facts.taken.values().collect::<BTreeSet<_>>() {
-            targets.entry(self.layout.of_job(*id)).or_default().push(DependencyTarget::Job(*id));
+            things.entry(self.layout.of_job(*id)).or_default().push(DependencyTarget::Job(*id));
         }
-        for (slot, targets) in targets {
+        for (slot, things) in things {
             let none = || Arg::List(Vec::new());
             let look = map! {
                 "op" => "reserve", "home" => slot, "token" => "", "ids" => 0_i64,
                 "locks" => none(),
-                "things" => Arg::list(targets.iter().copied().map(target_text)),
+                "things" => Arg::list(things.iter().copied().map(target_text)),
             };
             let [_, _, states] = self.run_one(slot, look).await?.0.parts()?;
-            for (target, fact) in targets.into_iter().zip(states.list()?) {
-                facts.add(target, fact)?;
+            for (thing, fact) in things.into_iter().zip(states.list()?) {
+                facts.add(thing, fact)?;
             }
         }
         Ok(())

@@ -65,8 +65,8 @@ pub(super) fn locks(layout: &Layout, job: &NewJob) -> Vec<(SlotIndex, String)> {
     names.map(|name| (layout.of_text(&name), name)).collect()
 }
 
-pub(super) fn slot_of(layout: &Layout, target: DependencyTarget) -> SlotIndex {
-    match target {
+pub(super) fn slot_of(layout: &Layout, thing: DependencyTarget) -> SlotIndex {
+    match thing {
         DependencyTarget::Job(id) => layout.of_job(id),
         DependencyTarget::Group(id) => layout.of_group(id),
     }
@@ -89,12 +89,8 @@ pub(super) struct SlotFacts {
 
 impl SlotFacts {
     /// Adds the report of a slot about a job or a group.
-    pub(super) fn add(
-        &mut self,
-        target: DependencyTarget,
-        reply: ScriptReply,
-    ) -> Result<(), Error> {
-        match target {
+    pub(super) fn add(&mut self, thing: DependencyTarget, reply: ScriptReply) -> Result<(), Error> {
+        match thing {
             _ if reply.is_nil() => {}
             DependencyTarget::Job(id) => {
                 _ = self.states.insert(id, parse_variant(&reply.bytes()?)?);

@@ -56,8 +56,8 @@ pub(super) fn spec_fields(spec: &Spec) -> Result<Vec<(&'static str, Arg)>, Error
     Ok(fields)
 }
 
-pub(super) fn target_text(target: DependencyTarget) -> String {
-    match target {
+pub(super) fn target_text(thing: DependencyTarget) -> String {
+    match thing {
         DependencyTarget::Job(id) => format!("j{id}"),
         DependencyTarget::Group(id) => format!("g{id}"),
     }
@@ -78,9 +78,9 @@ pub(super) fn after_text(after: &[Dependency]) -> String {
 
 fn read_after(text: &str) -> Option<Vec<Dependency>> {
     let one = |text: &str| {
-        let (target, needs) = text.split_once(':')?;
-        let id = target.get(1..)?.parse().ok()?;
-        let on = match target.get(..1)? {
+        let (thing, needs) = text.split_once(':')?;
+        let id = thing.get(1..)?.parse().ok()?;
+        let on = match thing.get(..1)? {
             "j" => DependencyTarget::Job(JobId(id)),
             "g" => DependencyTarget::Group(GroupId(id)),
             _ => return None,

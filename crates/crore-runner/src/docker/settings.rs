@@ -303,12 +303,12 @@ mod tests {
     fn defaults_are_lowered_to_operator_limits() {
         let max_grace = Span::from_secs(2);
         let options = Options { max_output: Size(512 << 10), max_grace, ..Options::default() };
-        let settings = json!({ "image": "alpine" });
-        let read = ContainerSettings::read(&settings, &options).expect("nothing was requested");
+        let said = json!({ "image": "alpine" });
+        let read = ContainerSettings::read(&said, &options).expect("nothing was requested");
         assert_eq!((read.max_output, read.grace), (Size(512 << 10), Period(max_grace)));
-        let settings = json!({ "image": "alpine", "max_output": "1MiB" });
-        let error = ContainerSettings::read(&settings, &options).expect_err("too much").to_string();
-        assert!(error.contains("`runners.max-output`") && error.contains("`512KiB`"), "{error}");
+        let said = json!({ "image": "alpine", "max_output": "1MiB" });
+        let told = ContainerSettings::read(&said, &options).expect_err("too much").to_string();
+        assert!(told.contains("`runners.max-output`") && told.contains("`512KiB`"), "{told}");
     }
 
     #[test]

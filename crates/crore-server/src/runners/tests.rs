@@ -92,9 +92,9 @@ fn invalid_values_are_reported_with_their_key() {
         ("state", "", "cannot be empty"),
     ];
     for (key, value, why) in cases {
-        let error = parsed(&[(key, value)]).expect_err("it cannot be");
+        let told = parsed(&[(key, value)]).expect_err("it cannot be");
         let line = format!("--set: runners.{key} = `{value}`: ");
-        assert!(error.contains(&line) && error.contains(why), "{key} {value}: {error}");
+        assert!(told.contains(&line) && told.contains(why), "{key} {value}: {told}");
     }
 }
 
@@ -111,7 +111,7 @@ fn a_server_without_runners_enforces_no_caps() {
         front.check(&handler).expect("decided elsewhere");
         let here = build(&config, config.outbound.clone(), None).expect("all runners");
         let here = Runners::clone(&here).allow("command").allow("docker");
-        let error = here.check(&handler).expect_err("too much").to_string();
-        assert!(error.contains("`runners.max-"), "{error}");
+        let told = here.check(&handler).expect_err("too much").to_string();
+        assert!(told.contains("`runners.max-"), "{told}");
     }
 }

@@ -53,7 +53,7 @@ impl FinishedCommand {
 pub(crate) struct Server {
     child: Child,
     pub(crate) address: SocketAddr,
-    output: Arc<Mutex<String>>,
+    said: Arc<Mutex<String>>,
     wrote: Arc<Mutex<String>>,
 }
 
@@ -99,22 +99,22 @@ impl Server {
     fn spawn(mut command: Command) -> Self {
         let mut child =
             command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("started");
-        let output = follow(child.stdout.take().expect("piped"));
+        let said = follow(child.stdout.take().expect("piped"));
         let wrote = follow(child.stderr.take().expect("piped"));
         let address = eventually(LONG, || {
-            let text = output.lock().expect("no panic").clone();
+            let text = said.lock().expect("no panic").clone();
             let line = text.lines().find(|line| line.contains("listens on http"));
             let address = line.and_then(|line| line.rsplit("://").next()?.parse().ok());
             let ended = child.try_wait().expect("a child").is_some();
             assert!(!ended || address.is_some(), "{text}{}", wrote.lock().expect("no panic"));
             address
         });
-        Self { child, address, output, wrote }
+        Self { child, address, said, wrote }
     }
 
     /// Its standard output.
     pub(crate) fn stdout(&self) -> String {
-        self.output.lock().expect("no panic").clone()
+        self.said.lock().expect("no panic").clone()
     }
 
     /// Its log.

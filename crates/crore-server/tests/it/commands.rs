@@ -270,12 +270,12 @@ fn setting_a_handler_warns_about_likely_mistakes() {
         assert_eq!(ran.code, Some(0), "{ran:?}");
         ran.err
     };
-    let warnings = set(&["--next", "fetch", "--next", "typo", "--on-failure", "typo"]);
-    let lines: Vec<_> = warnings.lines().collect();
-    assert_eq!(lines.len(), 2, "{warnings}");
-    assert!(lines[0].contains("kind `typo` has no handler yet"), "{warnings}");
-    assert!(lines[1].contains("3 jobs of this kind wait in the queue `early`"), "{warnings}");
-    assert!(lines[1].contains("crore job edit ID --queue default"), "{warnings}");
+    let told = set(&["--next", "fetch", "--next", "typo", "--on-failure", "typo"]);
+    let lines: Vec<_> = told.lines().collect();
+    assert_eq!(lines.len(), 2, "{told}");
+    assert!(lines[0].contains("kind `typo` has no handler yet"), "{told}");
+    assert!(lines[1].contains("3 jobs of this kind wait in the queue `early`"), "{told}");
+    assert!(lines[1].contains("crore job edit ID --queue default"), "{told}");
     assert_eq!(set(&["--queue", "early"]), "");
     server.stop();
 }

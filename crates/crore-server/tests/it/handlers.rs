@@ -158,12 +158,12 @@ fn results_are_passed_on_and_failures_are_notified() {
         })
     };
     assert_eq!(output(&server, &job("count")).trim(), "3");
-    let summary: Value = serde_json::from_str(&output(&server, &job("heard"))).expect("JSON");
+    let told: Value = serde_json::from_str(&output(&server, &job("heard"))).expect("JSON");
     assert_eq!(
-        (&summary["job"], &summary["kind"], &summary["state"]),
+        (&told["job"], &told["kind"], &told["state"]),
         (&json!(dead), &json!("dies"), &json!("dead"))
     );
-    assert!(summary["error"].as_str().is_some_and(|error| error.contains("oh no")), "{summary}");
+    assert!(told["error"].as_str().is_some_and(|error| error.contains("oh no")), "{told}");
     let end = ended(&server, &dead);
     assert_eq!((&end["state"], &end["result"]["exit_code"]), (&json!("dead"), &json!(7)), "{end}");
     assert_eq!(end["result"]["class"], "again");

@@ -88,7 +88,7 @@ fn a_store_below_the_required_durability_is_refused() {
 }
 
 #[test]
-fn a_fetch_of_large_jobs_is_truncated_and_the_next_gets_the_rest() {
+fn a_fetch_of_large_jobs_is_cut_short_and_the_rest_comes_next() {
     let dir = dir();
     let server = Server::start(dir.path(), &["--set", "caps.fetch-bytes=1MiB"]);
     let payload = "x".repeat(500_000);
@@ -115,8 +115,8 @@ fn a_fetch_of_large_jobs_is_truncated_and_the_next_gets_the_rest() {
 fn a_door_has_its_own_listener() {
     let dir = dir();
     let server = Server::start(dir.path(), &["--door", "jobber=0"]);
-    let output = server.stdout();
-    let door = output.lines().find_map(|line| line.strip_prefix("door jobber: http://"));
+    let said = server.stdout();
+    let door = said.lines().find_map(|line| line.strip_prefix("door jobber: http://"));
     let address = door.expect("a response").parse().expect("an address");
     let body = json!({ "kind": "a" });
     let (status, _) =
@@ -135,10 +135,10 @@ fn the_commands_of_the_startup_message_work() {
     }
     let dir = dir();
     let server = Server::start(dir.path(), &[]);
-    let output = crore_testkit::eventually(LONG, || {
-        Some(server.stdout()).filter(|output| output.contains("Ctrl-C"))
+    let said = crore_testkit::eventually(LONG, || {
+        Some(server.stdout()).filter(|said| said.contains("Ctrl-C"))
     });
-    let mut lines = output.lines().map(str::trim).filter(|line| line.starts_with("curl "));
+    let mut lines = said.lines().map(str::trim).filter(|line| line.starts_with("curl "));
     let shell = |line: String| {
         let ran = std::process::Command::new("sh").args(["-c", &line]).output().expect("sh runs");
         let answer: serde_json::Value = serde_json::from_slice(&ran.stdout)

@@ -107,8 +107,8 @@ fn only_failed_requests_are_logged_by_default() {
     server.wait();
     let wrote = server.log();
     let failed = wrote.lines().find(|line| line.contains("/v1/jobs")).expect("a line");
-    for text in ["WARN", "POST", &format!("status={status}"), "by=\"loopback\""] {
-        assert!(failed.contains(text), "{text}: {wrote}");
+    for said in ["WARN", "POST", &format!("status={status}"), "by=\"loopback\""] {
+        assert!(failed.contains(said), "{said}: {wrote}");
     }
 }
 
@@ -124,9 +124,9 @@ fn a_server_with_a_closed_log_pipe_continues() {
         .expect("started");
     drop(child.stderr.take());
     let mut first = String::new();
-    let mut output = BufReader::new(child.stdout.take().expect("piped"));
-    output.read_line(&mut first).expect("a line");
-    drop(output);
+    let mut said = BufReader::new(child.stdout.take().expect("piped"));
+    said.read_line(&mut first).expect("a line");
+    drop(said);
     let address = first.trim().rsplit("http://").next().and_then(|text| text.parse().ok());
     let (status, _) = call(address.expect("an address"), "GET", "/livez", None).expect("an answer");
     assert_eq!(status, 200);

@@ -104,7 +104,7 @@ fn a_scan_of_tls_finds_two_versions_and_no_weak_cipher() {
 }
 
 #[test]
-fn a_server_with_a_certificate_serves_tls() {
+fn a_server_with_a_certificate_speaks_tls() {
     let dir = dir();
     let server = serves_tls(dir.path());
     let url = format!("https://{}", server.address);

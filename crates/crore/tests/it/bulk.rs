@@ -86,10 +86,10 @@ fn a_bulk_action_ends_when_its_progress_callback_says_so() {
     let scene = TestEngine::memory();
     push_many(&scene, 5000);
     let filter = JobFilter { states: vec![State::Ready], ..JobFilter::default() };
-    let mut reports = Vec::new();
+    let mut told = Vec::new();
     let stop = |progress: BulkProgress| {
-        reports.push(progress.done);
-        reports.len() < 2
+        told.push(progress.done);
+        told.len() < 2
     };
     let ended = block_on(scene.engine.jobs().act_on_all(
         &filter,
@@ -98,7 +98,7 @@ fn a_bulk_action_ends_when_its_progress_callback_says_so() {
         stop,
     ));
     assert_eq!(ended.expect("no error").done, 2000);
-    assert_eq!(reports, [1000, 2000]);
+    assert_eq!(told, [1000, 2000]);
     assert_eq!(count(&scene, "q", State::Ready), 3000);
 }
 
@@ -112,11 +112,11 @@ fn jobs_that_a_change_moves_ahead_are_not_visited_twice() {
     }
     let act =
         JobAction::Change(JobChanges { due: Some(DueTime::After(HOUR)), ..JobChanges::default() });
-    let mut reports = 0;
+    let mut told = 0;
     let progress = |_| {
         scene.clock.advance(Span::from_millis(1));
-        reports += 1;
-        reports < 100
+        told += 1;
+        told < 100
     };
     let ended = block_on(scene.engine.jobs().act_on_all(
         &JobFilter::default(),
@@ -128,7 +128,7 @@ fn jobs_that_a_change_moves_ahead_are_not_visited_twice() {
         ended.expect("no error"),
         BulkProgress { examined: 3000, matched: 3000, done: 3000 }
     );
-    assert!(reports < 100, "it ended by itself");
+    assert!(told < 100, "it ended by itself");
 }
 
 #[test]

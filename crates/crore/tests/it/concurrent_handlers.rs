@@ -59,10 +59,10 @@ fn a_handler_is_replaced_or_removed_only_at_the_revision_seen() {
 
 #[test]
 fn a_handler_that_is_changed_while_another_renames_it_keeps_its_schedule() {
-    let (scene, faulty) = FaultyStore::test_engine();
+    let (scene, sick) = FaultyStore::test_engine();
     let (first, seen) = set(&scene, planned("every 5s"));
     let (engine, changed) = (scene.engine.clone(), Handler { pooled: true, ..first.clone() });
-    faulty.after_next_call(Verb::Define, move || {
+    sick.after_next_call(Verb::Define, move || {
         block_on(engine.handlers().set(name("a"), changed)).expect("set");
     });
     let from = (name("a"), seen);
@@ -78,12 +78,12 @@ fn a_handler_that_is_changed_while_another_renames_it_keeps_its_schedule() {
 
 #[test]
 fn a_schedule_that_fires_while_its_handler_is_set_fires_once() {
-    let (scene, faulty) = FaultyStore::test_engine();
+    let (scene, sick) = FaultyStore::test_engine();
     let (first, _) = set(&scene, planned("every 5s"));
     scene.clock.advance(SECOND.times(5));
-    let (engine, again) = (scene.engine.clone(), Arc::clone(&faulty));
+    let (engine, again) = (scene.engine.clone(), Arc::clone(&sick));
     // The engine reads the handler first, then its schedule.
-    faulty.after_next_call(Verb::Entries, move || {
+    sick.after_next_call(Verb::Entries, move || {
         again.after_next_call(Verb::Entries, move || {
             block_on(engine.upkeep().run_once()).expect("upkeep");
         });

@@ -70,8 +70,8 @@ impl fmt::Debug for FaultyStore {
 impl FaultyStore {
     pub(crate) fn test_engine() -> (TestEngine, Arc<Self>) {
         let clock = FakeClock::default();
-        let faulty = Self::new(Memory::new(Arc::new(clock.clone())));
-        (TestEngine::on_store(Arc::clone(&faulty) as Arc<dyn Store>, clock, None), faulty)
+        let sick = Self::new(Memory::new(Arc::new(clock.clone())));
+        (TestEngine::on_store(Arc::clone(&sick) as Arc<dyn Store>, clock, None), sick)
     }
 
     pub(crate) fn new(well: Memory) -> Arc<Self> {

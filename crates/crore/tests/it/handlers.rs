@@ -160,8 +160,8 @@ fn a_result_is_passed_to_the_follow_up_in_the_same_write() {
         let job = fetch_handled(scene).remove(0);
         give(scene, &job, join_items(&[b"one", b"", b"two"]));
         let jobs = fetch_handled(scene);
-        let payloads: Vec<_> = jobs.iter().map(|job| &*job.spec.payload.bytes).collect();
-        assert_eq!(payloads, [b"one", b"two"]);
+        let told: Vec<_> = jobs.iter().map(|job| &*job.spec.payload.bytes).collect();
+        assert_eq!(told, [b"one", b"two"]);
         for (n, job) in (0..).zip(&jobs) {
             assert_eq!((job.spec.parent, job.spec.priority), (Some((id, n)), -3));
             assert_eq!((&job.spec.kind, job.spec.timeout), (&name("b"), Some(SECOND)));
@@ -184,9 +184,9 @@ fn every_cause_of_death_pushes_the_failure_follow_ups() {
         let jobs = fetch_handled(scene);
         die(scene, &jobs[0]);
         scene.pass(SECOND);
-        let follow_ups = fetch_handled(scene);
+        let told = fetch_handled(scene);
         let texts: Vec<_> =
-            follow_ups.iter().map(|job| String::from_utf8_lossy(&job.spec.payload.bytes)).collect();
+            told.iter().map(|job| String::from_utf8_lossy(&job.spec.payload.bytes)).collect();
         assert_eq!(texts.len(), 2);
         assert!(texts[0].contains(r#""error":"no""#), "{}", texts[0]);
         assert!(texts[1].contains(r#""error":"timed out""#), "{}", texts[1]);
@@ -252,7 +252,7 @@ fn a_host_gets_only_jobs_of_its_runners() {
 }
 
 #[test]
-fn the_schedule_of_a_handler_is_changed_only_through_the_handler() {
+fn the_schedule_of_a_handler_is_changed_through_the_handler_alone() {
     let scene = TestEngine::memory();
     let removed = block_on(scene.engine.schedules().remove(name("handler:a")));
     assert!(matches!(removed, Err(crore::Error::Refused { .. })), "{removed:?}");
@@ -267,8 +267,8 @@ fn a_long_result_is_truncated_in_a_summary() {
     scene.push(job_with_unset_fields("a"));
     let job = fetch_handled(&scene).remove(0);
     give(&scene, &job, Payload::new(Encoding::Text, "\u{7}\u{fc}".repeat(300_000).into_bytes()));
-    let follow_up = fetch_handled(&scene).pop().expect("a follow-up");
-    assert!(follow_up.spec.payload.bytes.len() < scene.engine.status().caps().payload_bytes);
+    let told = fetch_handled(&scene).pop().expect("a follow-up");
+    assert!(told.spec.payload.bytes.len() < scene.engine.status().caps().payload_bytes);
 }
 
 #[test]

@@ -286,9 +286,9 @@ fn a_run_that_times_out_is_retried() {
 fn a_stale_report_does_not_remove_the_timeout_of_a_run() {
     let scene = TestEngine::memory();
     let id = scene.push(timed(5));
-    let mut stale = scene.fetch("q");
-    stale.live.delivery = Delivery(4711);
-    assert_eq!(scene.finish(&stale, DONE), FinishResult::Stale);
+    let mut stranger = scene.fetch("q");
+    stranger.live.delivery = Delivery(4711);
+    assert_eq!(scene.finish(&stranger, DONE), FinishResult::Stale);
     scene.pass(SECOND.times(5));
     assert_eq!(scene.get(id).live.history[0].ended, DeliveryEnd::TimedOut);
 }

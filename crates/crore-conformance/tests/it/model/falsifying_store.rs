@@ -46,7 +46,7 @@ pub(super) trait Falsification: Send + Sync + Debug + 'static {
 #[derive(Debug)]
 pub(super) struct FalsifyingStore<L> {
     pub(super) memory: Memory,
-    pub(super) falsification: L,
+    pub(super) lie: L,
 }
 
 fn name(text: &str) -> Name {
@@ -56,7 +56,7 @@ fn name(text: &str) -> Name {
 impl<L: Falsification> FalsifyingStore<L> {
     /// Consumes one job id and one delivery number, and leaves nothing behind.
     async fn consume_ids(&self) -> Result<(), Error> {
-        if !self.falsification.leaves_gaps() {
+        if !self.lie.leaves_gaps() {
             return Ok(());
         }
         let mut spec = Spec::new(name("gap"), name("gap"), Payload::json("0"));
@@ -79,14 +79,14 @@ impl<L: Falsification> FalsifyingStore<L> {
     fn falsified<'a, T: Send + 'a>(
         &'a self,
         verb: impl FnOnce(&'a Memory) -> StoreFuture<'a, T>,
-        falsification: impl FnOnce(&L, &mut T) + Send + 'a,
+        lie: impl FnOnce(&L, &mut T) + Send + 'a,
     ) -> StoreFuture<'a, T> {
-        self.falsification.before();
+        self.lie.before();
         let answer = verb(&self.memory);
-        self.falsification.after();
+        self.lie.after();
         Box::pin(async move {
             let mut answer = answer.await?;
-            falsification(&self.falsification, &mut answer);
+            lie(&self.lie, &mut answer);
             Ok(answer)
         })
     }
@@ -108,22 +108,17 @@ impl<L: Falsification> Jobs for FalsifyingStore<L> {
     }
 
     fn renew(&self, leases: Vec<Renew>) -> StoreFuture<'_, Vec<Renewed>> {
-        let falsification = |falsification: &L, all: &mut Vec<_>| {
-            all.iter_mut().for_each(|one| falsification.renewed(one));
-        };
-        self.falsified(|memory| memory.renew(leases), falsification)
+        let lie = |lie: &L, all: &mut Vec<_>| all.iter_mut().for_each(|one| lie.renewed(one));
+        self.falsified(|memory| memory.renew(leases), lie)
     }
 
-    #[expect(
-        clippy::disallowed_methods,
-        reason = "a false result is returned as if it were durable"
-    )]
+    #[expect(clippy::disallowed_methods, reason = "a lie is told as if it were durable")]
     fn apply(&self, writes: Vec<StoreWrite>) -> StoreFuture<'_, Committed<Vec<Applied>>> {
         self.falsified(
             |memory| memory.apply(writes),
-            |falsification, committed| {
+            |lie, committed| {
                 let mut all = committed.get().clone();
-                all.iter_mut().for_each(|one| falsification.applied(one));
+                all.iter_mut().for_each(|one| lie.applied(one));
                 *committed = Committed::synced(all);
             },
         )

@@ -17,18 +17,18 @@ use super::journal::{OpenJournal, Verb, poll_once};
 impl Jobs for OpenJournal {
     fn push(&self, batch: Batch) -> StoreFuture<'_, Committed<PushedBatch>> {
         Box::pin(async {
-            let (position, pushes) = self.call(Verb::Push(batch.clone()), |m| m.push(batch))?;
+            let (place, pushes) = self.call(Verb::Push(batch.clone()), |m| m.push(batch))?;
             pushes.get().jobs.iter().filter_map(|job| job.id()).for_each(|id| self.note_id(id.0));
-            self.durable(position).await?;
+            self.durable(place).await?;
             Ok(pushes)
         })
     }
 
     fn claim(&self, ask: Claim) -> StoreFuture<'_, Claimed> {
         Box::pin(async {
-            let (position, mut claimed) = self.call(Verb::Claim(ask.clone()), |m| m.claim(ask))?;
+            let (place, mut claimed) = self.call(Verb::Claim(ask.clone()), |m| m.claim(ask))?;
             claimed.jobs = claimed.jobs.into_iter().map(|job| self.shown(job)).collect();
-            self.claimed(&claimed, position).await?;
+            self.claimed(&claimed, place).await?;
             Ok(claimed)
         })
     }
@@ -47,15 +47,14 @@ impl Jobs for OpenJournal {
                     change.seen.delivery = self.inward(change.seen.delivery);
                 }
             }
-            let (position, applied) =
-                self.call(Verb::Apply(writes.clone()), |m| m.apply(writes))?;
+            let (place, applied) = self.call(Verb::Apply(writes.clone()), |m| m.apply(writes))?;
             for pushed in applied.get().iter().filter_map(|applied| match applied {
                 Applied::Yes(pushed) => Some(pushed),
                 Applied::Stale => None,
             }) {
                 pushed.iter().filter_map(|job| job.id()).for_each(|id| self.note_id(id.0));
             }
-            self.durable(position).await?;
+            self.durable(place).await?;
             Ok(applied)
         })
     }
@@ -141,8 +140,8 @@ impl Registry for OpenJournal {
     fn define(&self, definitions: Vec<Define>) -> StoreFuture<'_, Committed<Vec<Defined>>> {
         Box::pin(async {
             let verb = Verb::Define(definitions.clone());
-            let (position, defined) = self.call(verb, |m| m.define(definitions))?;
-            self.durable(position).await?;
+            let (place, defined) = self.call(verb, |m| m.define(definitions))?;
+            self.durable(place).await?;
             Ok(defined)
         })
     }

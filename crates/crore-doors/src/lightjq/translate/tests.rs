@@ -90,28 +90,28 @@ fn states_map_to_the_five_of_lightjq() {
         (State::Cancelled, 0, "error", 0),
     ] {
         let body = Json.encode(&status(&job(state, attempt), None));
-        let shown: serde_json::Value = serde_json::from_slice(&body).expect("JSON");
-        assert_eq!((&shown["status"], &shown["retry_count"]), (&word.into(), &retries.into()));
+        let said: serde_json::Value = serde_json::from_slice(&body).expect("JSON");
+        assert_eq!((&said["status"], &said["retry_count"]), (&word.into(), &retries.into()));
         let worker = if word == "queued" { serde_json::Value::Null } else { "w1".into() };
-        assert_eq!(shown["worker_id"], worker, "{state:?}");
-        let is_over = shown["finished_at"] == "1970-01-01T00:00:01.500Z";
-        assert_eq!(is_over, state.has_ended(), "{shown}");
+        assert_eq!(said["worker_id"], worker, "{state:?}");
+        let is_over = said["finished_at"] == "1970-01-01T00:00:01.500Z";
+        assert_eq!(is_over, state.has_ended(), "{said}");
     }
 }
 
 #[test]
 fn a_kept_payload_is_a_result_or_an_error() {
     let kept = Payload::new(Encoding::Msgpack, &b"\x93\x01\x02\x03"[..]);
-    let shown = |state, kept: &Payload| -> serde_json::Value {
+    let said = |state, kept: &Payload| -> serde_json::Value {
         let body = Json.encode(&status(&job(state, 1), Some(kept)));
         serde_json::from_slice(&body).expect("JSON")
     };
-    let done = shown(State::Done, &kept);
+    let done = said(State::Done, &kept);
     assert_eq!((&done["result"], &done["error"]), (&serde_json::json!([1, 2, 3]), &().into()));
-    let dead = shown(State::Dead, &kept);
+    let dead = said(State::Dead, &kept);
     assert_eq!((&dead["error"], &dead["result"]), (&serde_json::json!([1, 2, 3]), &().into()));
     let text = Payload::new(Encoding::Text, &b"hello"[..]);
-    assert_eq!(shown(State::Done, &text)["result"], "hello");
+    assert_eq!(said(State::Done, &text)["result"], "hello");
     let bytes = Payload::new(Encoding::Bytes, &b"\x00\xff"[..]);
     let body = Msgpack.encode(&status(&job(State::Done, 1), Some(&bytes)));
     assert!(body.windows(4).any(|part| part == b"\xc4\x02\x00\xff"), "bytes stay bytes");
@@ -121,13 +121,13 @@ fn a_kept_payload_is_a_result_or_an_error() {
 fn a_worker_job_has_id_and_job_id() {
     let mut running = job(State::Running, 3);
     running.live.delivery = crore_core::Delivery(9);
-    let shown: serde_json::Value =
+    let said: serde_json::Value =
         rmp_serde::from_slice(&worker_job(&running)).expect("MessagePack");
     let expected = serde_json::json!({
         "id": "7", "job_id": "7", "name": "mail", "argument": {}, "timeout": 30, "delivery": "9",
         "retry_count": 2,
     });
-    assert_eq!(shown, expected);
+    assert_eq!(said, expected);
 }
 
 #[test]
@@ -172,8 +172,8 @@ fn a_retrying_job_shows_message_and_error() {
         ended: crore_core::job::DeliveryEnd::Failed,
         error: Some(text.into()),
     });
-    let shown: serde_json::Value =
+    let said: serde_json::Value =
         serde_json::from_slice(&Json.encode(&status(&retrying, None))).expect("JSON");
-    assert_eq!(shown["message"], "no\nluck");
-    assert_eq!(shown["error"], serde_json::json!({"code": [5]}));
+    assert_eq!(said["message"], "no\nluck");
+    assert_eq!(said["error"], serde_json::json!({"code": [5]}));
 }

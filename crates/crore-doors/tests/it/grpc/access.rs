@@ -117,7 +117,7 @@ async fn every_call_admits_exactly_the_presets_with_its_scope() {
         let secret = token(&server.engine, preset.as_str(), preset.scopes()).await;
         known.push((Some(*preset), format!("Bearer {}", secret.reveal())));
     }
-    let mut connection = RawConnection::open(&server, Version::HTTP_2).await;
+    let mut line = RawConnection::open(&server, Version::HTTP_2).await;
     for (name, needs) in NEEDS {
         for (preset, bearer) in &known {
             let mut headers = vec![("content-type", "application/grpc"), ("te", "trailers")];
@@ -128,11 +128,11 @@ async fn every_call_admits_exactly_the_presets_with_its_scope() {
                 (Some(_), None) => false,
                 (Some(scope), Some(preset)) => preset.scopes().contains(scope),
             };
-            let status = connection.begin(ask).await;
+            let said = line.begin(ask).await;
             // A caller that fails too often is refused with `RESOURCE_EXHAUSTED`.
             let refusals = [Code::Unauthenticated, Code::PermissionDenied, Code::ResourceExhausted];
-            let is_refused = refusals.iter().any(|code| status == Some(*code as i32));
-            assert_eq!(is_refused, !is_let_in, "{name} {preset:?}: {status:?}");
+            let is_refused = refusals.iter().any(|code| said == Some(*code as i32));
+            assert_eq!(is_refused, !is_let_in, "{name} {preset:?}: {said:?}");
         }
     }
 }
@@ -165,7 +165,7 @@ async fn a_change_has_one_audit_entry_with_its_object_and_outcome() {
     let text = std::fs::read_to_string(&file).expect("a file");
     let lines: Vec<Value> =
         text.lines().map(|line| serde_json::from_str(line).expect("an entry")).collect();
-    let entries: Vec<_> = lines
+    let said: Vec<_> = lines
         .iter()
         .map(|line| {
             let text = |name: &str| line[name].as_str().unwrap_or_default().to_owned();
@@ -185,7 +185,7 @@ async fn a_change_has_one_audit_entry_with_its_object_and_outcome() {
     let expected = expected.map(|(call, status, about, code)| {
         (call.to_owned(), Some(status), about.to_owned(), code.to_owned())
     });
-    assert_eq!(entries, expected);
+    assert_eq!(said, expected);
 }
 
 #[tokio::test]
@@ -277,10 +277,10 @@ async fn a_client_certificate_over_tls_authenticates_like_a_token() {
     let status = nobody.push(one()).await.expect_err("unauthenticated");
     assert_eq!(status.code(), Code::Unauthenticated, "{status:?}");
     nobody.push(with(&secret, one())).await.expect("admitted by a token");
-    let foreign = CertificateAuthority::new();
-    let foreign = foreign.sign("client", &["worker.example"], CertificateUse::Client, |_| {});
-    if let Ok(client) = secure(&server, &authority, Some(&foreign)).await {
-        let status = JobsClient::new(client).push(one()).await.expect_err("a foreign certificate");
+    let strange = CertificateAuthority::new();
+    let strange = strange.sign("client", &["worker.example"], CertificateUse::Client, |_| {});
+    if let Ok(stranger) = secure(&server, &authority, Some(&strange)).await {
+        let status = JobsClient::new(stranger).push(one()).await.expect_err("a stranger");
         assert!(
             matches!(status.code(), Code::Unavailable | Code::Unknown | Code::Cancelled),
             "{status:?}"

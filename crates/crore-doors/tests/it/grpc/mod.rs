@@ -86,9 +86,9 @@ impl Worker {
     /// The next message with jobs.
     async fn jobs(&mut self) -> Vec<v1::Delivered> {
         loop {
-            let message = self.next_message().await;
-            if !message.jobs.is_empty() {
-                return message.jobs;
+            let said = self.next_message().await;
+            if !said.jobs.is_empty() {
+                return said.jobs;
             }
         }
     }

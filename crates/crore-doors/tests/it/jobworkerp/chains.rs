@@ -53,7 +53,7 @@ async fn each_output_item_becomes_a_job_of_each_next_worker() {
 }
 
 #[tokio::test]
-async fn a_failure_pushes_no_follow_up() {
+async fn nothing_follows_a_failure() {
     let stage = JobworkerpStage::start().await;
     let next = stage.create(command("next")).await;
     let first = stage.create(before("first", &[next])).await;
@@ -165,15 +165,14 @@ async fn slack_is_notified_of_success_and_failure() {
             false => stage.fail("other", "it broke").await,
         };
         assert_eq!(running.id.0, id as u64);
-        let notification = stage.next().await.expect("a job");
-        assert_eq!(notification.spec.kind, name("__SLACK_NOTIFICATION_WORKER__"));
-        let summary: Value =
-            serde_json::from_slice(&notification.spec.payload.bytes).expect("JSON");
+        let told = stage.next().await.expect("a job");
+        assert_eq!(told.spec.kind, name("__SLACK_NOTIFICATION_WORKER__"));
+        let summary: Value = serde_json::from_slice(&told.spec.payload.bytes).expect("JSON");
         assert_eq!((&summary["job"], &summary["kind"]), (&json!(id.to_string()), &json!("a")));
         match is_good {
             true => assert_eq!(summary["output"], "well"),
             false => assert_eq!(summary["error"], "it broke"),
         }
-        stage.report(&notification, Outcome::Done { result: None }).await;
+        stage.report(&told, Outcome::Done { result: None }).await;
     }
 }

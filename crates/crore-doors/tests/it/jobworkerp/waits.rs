@@ -85,8 +85,8 @@ async fn a_direct_job_that_times_out_returns_deadline_exceeded() {
         })
         .await;
         let refused = enqueue.await.expect("it ran").expect_err("too late");
-        let expected = (Code::DeadlineExceeded, "not-yet".to_owned(), "timeout".to_owned());
-        assert_eq!(problem(&refused), expected);
+        let told = (Code::DeadlineExceeded, "not-yet".to_owned(), "timeout".to_owned());
+        assert_eq!(problem(&refused), told);
         assert!(refused.message().contains(&format!("{millis}ms")), "{}", refused.message());
     }
     let count = stage.jobs.clone().count(CountCondition {}).await.expect("counted");
@@ -98,14 +98,14 @@ async fn the_deadline_of_the_call_counts_too() {
     let stage = JobworkerpStage::start().await;
     let worker = stage.create(listen_after("a")).await;
     let id = stage.enqueue(job(worker)).await;
-    let mut connection = RawConnection::open(&stage.server, Version::HTTP_2).await;
+    let mut line = RawConnection::open(&stage.server, Version::HTTP_2).await;
     let headers =
         [("content-type", "application/grpc"), ("te", "trailers"), ("grpc-timeout", "50m")];
     let path = "/jobworkerp.service.JobResultService/Listen";
     let ask = framed(&listen_for(id, worker));
-    let response = connection.send(request(&stage.server, "POST", path, &headers, ask));
-    let response = timeout(LONG, response).await.expect("in time");
-    assert_eq!(response.grpc(), Some(Code::DeadlineExceeded as i32), "{response:?}");
+    let heard = line.send(request(&stage.server, "POST", path, &headers, ask));
+    let heard = timeout(LONG, heard).await.expect("in time");
+    assert_eq!(heard.grpc(), Some(Code::DeadlineExceeded as i32), "{heard:?}");
     // An existing result is returned, however short the timeout.
     stage.run(b"well").await;
     let listened = stage.listen(ListenRequest { timeout: Some(1), ..listen_for(id, worker) }).await;
@@ -129,8 +129,8 @@ async fn any_number_of_listeners_get_the_result_before_and_after_the_end() {
         .collect();
     stage.run(b"well").await;
     for listener in listening {
-        let response = timeout(LONG, listener).await.expect("in time").expect("it ran");
-        let data = response.expect("received").into_inner().data.expect("data");
+        let heard = timeout(LONG, listener).await.expect("in time").expect("it ran");
+        let data = heard.expect("received").into_inner().data.expect("data");
         assert_eq!(data.output.expect("an output").items, [b"well".to_vec()]);
     }
     for _ in 0..2 {
@@ -151,8 +151,8 @@ async fn no_result_is_missed_between_check_and_wait() {
         let listen = stage.listen(listen_for(id, worker));
         let report = stage.report(&running, Outcome::Done { result: None });
         let both = async { tokio::join!(listen, report) };
-        let (response, ()) = timeout(LONG, both).await.expect("not missed");
-        assert_eq!(response.expect("received").status(), ResultStatus::Success);
+        let (heard, ()) = timeout(LONG, both).await.expect("not missed");
+        assert_eq!(heard.expect("received").status(), ResultStatus::Success);
     }
 }
 
@@ -170,10 +170,10 @@ async fn listeners_get_the_end_of_a_job_and_not_retried_attempts() {
         let job = next_pushed(&stage).await;
         stage.report(&job, failure("fatal", "no such program")).await;
     };
-    let (response, ()) = timeout(LONG, async { tokio::join!(listen, run) }).await.expect("in time");
-    let response = response.expect("received");
-    assert_eq!((response.status(), response.retried), (ResultStatus::FatalError, 1));
-    assert_eq!(text(&response), "no such program");
+    let (heard, ()) = timeout(LONG, async { tokio::join!(listen, run) }).await.expect("in time");
+    let heard = heard.expect("received");
+    assert_eq!((heard.status(), heard.retried), (ResultStatus::FatalError, 1));
+    assert_eq!(text(&heard), "no such program");
 }
 
 #[tokio::test]
@@ -183,11 +183,10 @@ async fn a_listener_is_notified_of_a_deleted_job() {
     let id = stage.enqueue(job(worker)).await;
     let listen = stage.listen(listen_for(id, worker));
     let delete = async { assert!(stage.delete(id).await) };
-    let (response, ()) =
-        timeout(LONG, async { tokio::join!(listen, delete) }).await.expect("in time");
-    let response = response.expect("received");
-    assert_eq!(response.status(), ResultStatus::Abort);
-    assert_eq!(text(&response), "the job was deleted before it ran");
+    let (heard, ()) = timeout(LONG, async { tokio::join!(listen, delete) }).await.expect("in time");
+    let heard = heard.expect("received");
+    assert_eq!(heard.status(), ResultStatus::Abort);
+    assert_eq!(text(&heard), "the job was deleted before it ran");
 }
 
 #[tokio::test]
@@ -240,8 +239,8 @@ async fn waiting_calls_are_unavailable_when_the_doors_close() {
     let (refused, ()) =
         timeout(LONG, async { tokio::join!(listen, close) }).await.expect("in time");
     assert_eq!(refused.expect_err("the doors are closing").code(), Code::Unavailable);
-    let response = stage.listen(listen_for(done, worker)).await;
-    assert_eq!(response.expect("it exists").status(), ResultStatus::Success);
+    let heard = stage.listen(listen_for(done, worker)).await;
+    assert_eq!(heard.expect("it exists").status(), ResultStatus::Success);
 }
 
 #[tokio::test]

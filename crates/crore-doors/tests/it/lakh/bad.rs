@@ -24,7 +24,7 @@ fn problem(status: &Status) -> (Code, String, String) {
 async fn job_names_are_required_and_ascii() {
     let server = Server::start().await;
     let mut client = lakh(&server).await;
-    let (missing, not_ascii) =
+    let (missing, strange) =
         ("missing `job_names` field in metadata map", "invalid ASCII in `job_names` field");
     let jobs = || futures_util::stream::iter(vec![job("one", "mail")]);
     let reports = || futures_util::stream::iter(Vec::<JobResult>::new());
@@ -41,7 +41,7 @@ async fn job_names_are_required_and_ascii() {
     request.metadata_mut().as_mut().insert("job_names", umlaut());
     let join = client.join(request).await.expect_err("not ASCII");
     for status in [work, join] {
-        assert_eq!((status.code(), status.message()), (Code::InvalidArgument, not_ascii));
+        assert_eq!((status.code(), status.message()), (Code::InvalidArgument, strange));
     }
     assert_eq!(stored(&server.engine, "mail", "one").await, None);
 }

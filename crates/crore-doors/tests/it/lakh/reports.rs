@@ -199,8 +199,8 @@ async fn a_worker_can_join_and_work_on_one_connection() {
     let joined = client.join(about("mail", super::ReceiverStream(to_say))).await.expect("joined");
     let jobs = futures_util::stream::iter(vec![job("one", "mail")]);
     client.work(about("mail", jobs)).await.expect("taken");
-    let job = joined.into_inner().message().await.expect("good").expect("a job");
-    assert_eq!(job.id, "one");
+    let came = joined.into_inner().message().await.expect("good").expect("a job");
+    assert_eq!(came.id, "one");
     assert!(
         lakh(&server)
             .await

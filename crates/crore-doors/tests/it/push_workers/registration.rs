@@ -17,8 +17,8 @@ use crore_testkit::http_peer::{Peer, PeerReply};
 
 #[tokio::test]
 async fn a_worker_cannot_register_a_denied_url() {
-    let server = LocalServer::start().await;
-    let own = format!("http://{}", server.address());
+    let place = LocalServer::start().await;
+    let own = format!("http://{}", place.address());
     for url in [
         "http://169.254.169.254/latest/meta-data",
         "http://10.0.0.1:8080",
@@ -32,7 +32,7 @@ async fn a_worker_cannot_register_a_denied_url() {
         &own,
     ] {
         let body = json!({"name": "w", "max_jobs": 1, "url": url});
-        let refused = server.post("/worker", body).await;
+        let refused = place.post("/worker", body).await;
         assert_eq!(refused.status, 400, "{url}");
         let problem = refused.body();
         assert_eq!(
@@ -49,32 +49,32 @@ async fn a_worker_cannot_register_a_denied_url() {
         (json!({"name": "w", "max_jobs": 1, "port": 70000}), "port"),
         (json!({"name": "w", "max_jobs": 1, "host": "a b"}), "url"),
     ] {
-        let refused = server.post("/worker", body).await;
+        let refused = place.post("/worker", body).await;
         assert_eq!((refused.status, &refused.body()["field"]), (400, &json!(field)));
     }
-    assert_eq!(server.engine.workers().list().await.expect("an answer"), []);
+    assert_eq!(place.engine.workers().list().await.expect("an answer"), []);
 }
 
 #[tokio::test]
 async fn a_worker_without_a_url_is_called_at_its_peer_address() {
     let peer = Peer::start(ready()).await;
     let port = peer.port();
-    let server =
+    let place =
         LocalServer::on(Engine::memory(), |options| options.lightjq.worker_port = port).await;
     for body in
         [json!({"name": "w", "max_jobs": 1}), json!({"name": "w", "max_jobs": 1, "port": port})]
     {
-        let joined = server.post("/worker", body).await;
+        let joined = place.post("/worker", body).await;
         assert_eq!(joined.status, 201, "{:?}", joined.body());
         let worker = joined.body()["worker_id"].as_str().expect("an id").to_owned();
-        let id = server.push(job("mail")).await;
-        assert_eq!(server.until(&id, "done").await["worker_id"], json!(worker));
-        let left = server.ask(Method::DELETE, "/worker", &[("worker-id", &worker)], None).await;
+        let id = place.push(job("mail")).await;
+        assert_eq!(place.until(&id, "done").await["worker_id"], json!(worker));
+        let left = place.ask(Method::DELETE, "/worker", &[("worker-id", &worker)], None).await;
         assert_eq!(left.status, 204);
-        let again = server.ask(Method::DELETE, "/worker", &[("worker-id", &worker)], None).await;
+        let again = place.ask(Method::DELETE, "/worker", &[("worker-id", &worker)], None).await;
         assert_eq!(again.status, 404);
     }
-    let nameless = server.delete("/worker").await;
+    let nameless = place.delete("/worker").await;
     assert_eq!((nameless.status, &nameless.body()["field"]), (400, &json!("worker_id")));
 }
 
@@ -84,79 +84,79 @@ async fn workers_and_their_jobs_survive_a_restart() {
     let status = Arc::new(AtomicU16::new(202));
     let says = Arc::clone(&status);
     let peer = Peer::start(PeerReply::by(move |_, _| plain(says.load(Ordering::SeqCst)))).await;
-    let server = LocalServer::on(Engine::open(dir.path()).expect("open"), |_| {}).await;
-    let worker = server.join(&peer.url(), 1).await;
+    let place = LocalServer::on(Engine::open(dir.path()).expect("open"), |_| {}).await;
+    let worker = place.join(&peer.url(), 1).await;
     let job = json!({"name": "mail", "argument": {}, "keep_result": true});
-    let (first, second) = (server.push(job.clone()).await, server.push(job).await);
+    let (first, second) = (place.push(job.clone()).await, place.push(job).await);
     peer.until_called(1).await;
-    server.until(&first, "running").await;
-    server.stop().await;
+    place.until(&first, "running").await;
+    place.stop().await;
     status.store(200, Ordering::SeqCst);
     let engine = eventually(|| async { Engine::open(dir.path()) }).await;
-    let server = LocalServer::on(engine, |_| {}).await;
+    let place = LocalServer::on(engine, |_| {}).await;
     // Its slot is still in use, and it may still report.
-    assert_eq!(server.status(&first).await["status"], "running");
-    assert_eq!(server.status(&second).await["status"], "queued");
+    assert_eq!(place.status(&first).await["status"], "running");
+    assert_eq!(place.status(&second).await["status"], "queued");
     let report = json!({"job_id": first, "type": "success", "result": "late"});
-    assert_eq!(server.done(&worker, report).await, 204);
-    assert_eq!(server.status(&first).await["result"], "late");
-    assert_eq!(server.until(&second, "done").await["worker_id"], json!(worker));
+    assert_eq!(place.done(&worker, report).await, 204);
+    assert_eq!(place.status(&first).await["result"], "late");
+    assert_eq!(place.until(&second, "done").await["worker_id"], json!(worker));
     assert_eq!(peer.calls(), 2);
 }
 
 #[tokio::test]
 async fn a_stop_refuses_new_requests_and_waits_for_those_in_flight() {
     let dir = tempfile::tempdir().expect("a directory");
-    let server = LocalServer::on(Engine::open(dir.path()).expect("open"), |_| {}).await;
+    let place = LocalServer::on(Engine::open(dir.path()).expect("open"), |_| {}).await;
     let peer = Peer::start(ready()).await;
-    server.join(&peer.url(), 3).await;
+    place.join(&peer.url(), 3).await;
     let mut ids = Vec::new();
     for _ in 0..50 {
-        ids.push(server.push(job("mail")).await);
+        ids.push(place.push(job("mail")).await);
     }
-    server.stop().await;
+    place.stop().await;
     let called = peer.calls();
     let engine = eventually(|| async { Engine::open(dir.path()) }).await;
-    let server = LocalServer::on(engine, |_| {}).await;
+    let place = LocalServer::on(engine, |_| {}).await;
     for id in &ids {
-        assert_eq!(server.until(id, "done").await["retry_count"], 0);
+        assert_eq!(place.until(id, "done").await["retry_count"], 0);
     }
     assert_eq!(peer.calls(), ids.len(), "none twice, and none lost; {called} before the stop");
 }
 
 #[tokio::test]
 async fn a_leaving_worker_may_still_report_and_gets_no_more_jobs() {
-    let server = LocalServer::start().await;
+    let place = LocalServer::start().await;
     let gate = Arc::new(Semaphore::new(0));
     let peer = Peer::start(ready().gated_by(&gate)).await;
-    let worker = server.join(&peer.url(), 1).await;
+    let worker = place.join(&peer.url(), 1).await;
     let keep = json!({"name": "mail", "argument": {}, "keep_result": true});
-    let (first, second) = (server.push(keep.clone()).await, server.push(keep).await);
+    let (first, second) = (place.push(keep.clone()).await, place.push(keep).await);
     peer.until_called(1).await;
-    let left = server.ask(Method::DELETE, "/worker", &[("worker-id", &worker)], None).await;
+    let left = place.ask(Method::DELETE, "/worker", &[("worker-id", &worker)], None).await;
     assert_eq!(left.status, 204);
     gate.add_permits(2);
-    assert_eq!(server.until(&first, "done").await["result"], "ok");
-    assert_eq!(server.status(&second).await["status"], "queued");
+    assert_eq!(place.until(&first, "done").await["result"], "ok");
+    assert_eq!(place.status(&second).await["status"], "queued");
     assert_eq!(peer.calls(), 1);
 }
 
 #[tokio::test]
 async fn a_restarted_worker_replaces_its_registration() {
-    let server = LocalServer::start().await;
+    let place = LocalServer::start().await;
     let peer = Peer::start(PeerReply::status(202)).await;
-    let former = server.join(&peer.url(), 1).await;
-    let (lost, next) = (server.push(job("mail")).await, server.push(job("mail")).await);
+    let former = place.join(&peer.url(), 1).await;
+    let (lost, next) = (place.push(job("mail")).await, place.push(job("mail")).await);
     peer.until_called(1).await;
-    let worker = server.join(&format!("{}/", peer.url()), 1).await;
-    let workers = server.engine.workers().list().await.expect("an answer");
+    let worker = place.join(&format!("{}/", peer.url()), 1).await;
+    let workers = place.engine.workers().list().await.expect("an answer");
     let names: Vec<&str> = workers.iter().map(|entry| entry.name.as_str()).collect();
     assert_eq!(names, [worker.as_str()]);
     // A job that it has forgotten ends by its timeout; everything else uses its new id.
     peer.until_called(2).await;
-    assert_eq!(server.until(&next, "running").await["worker_id"], json!(worker));
-    assert_eq!(server.status(&lost).await["worker_id"], json!(former));
-    assert_eq!(server.done(&worker, json!({"job_id": next, "type": "success"})).await, 204);
+    assert_eq!(place.until(&next, "running").await["worker_id"], json!(worker));
+    assert_eq!(place.status(&lost).await["worker_id"], json!(former));
+    assert_eq!(place.done(&worker, json!({"job_id": next, "type": "success"})).await, 204);
 }
 
 #[tokio::test]
@@ -185,16 +185,16 @@ async fn the_later_registration_of_a_worker_wins() {
 #[tokio::test]
 async fn shutdown_waits_for_pending_responses() {
     let dir = tempfile::tempdir().expect("a directory");
-    let server = LocalServer::on(Engine::open(dir.path()).expect("open"), |_| {}).await;
+    let place = LocalServer::on(Engine::open(dir.path()).expect("open"), |_| {}).await;
     let gate = Arc::new(Semaphore::new(0));
     let peer = Peer::start(ready().gated_by(&gate)).await;
-    server.join(&peer.url(), 1).await;
-    let id = server.push(json!({"name": "mail", "argument": {}, "keep_result": true})).await;
+    place.join(&peer.url(), 1).await;
+    let id = place.push(json!({"name": "mail", "argument": {}, "keep_result": true})).await;
     peer.until_called(1).await;
-    let ((), ()) = tokio::join!(server.stop(), async { gate.add_permits(1) });
+    let ((), ()) = tokio::join!(place.stop(), async { gate.add_permits(1) });
     let engine = eventually(|| async { Engine::open(dir.path()) }).await;
-    let server = LocalServer::on(engine, |_| {}).await;
-    let done = server.status(&id).await;
+    let place = LocalServer::on(engine, |_| {}).await;
+    let done = place.status(&id).await;
     assert_eq!((&done["status"], &done["result"]), (&json!("done"), &json!("ok")));
     assert_eq!(peer.calls(), 1);
 }

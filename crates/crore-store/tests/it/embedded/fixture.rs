@@ -38,11 +38,11 @@ fn files_of_every_released_version_open() {
     for version in ALL {
         let (image, expected) = fixture(version);
         let disk = SimDisk::from_image(image.clone(), 1);
-        let stepped = SteppedStore::open(Arc::new(disk.clone())).expect("it opens");
-        assert_eq!(describe(&stepped), expected, "{version}");
-        assert_eq!(stepped.store.open_report().unfinished, None);
-        stepped.settle();
-        drop(stepped);
+        let hand = SteppedStore::open(Arc::new(disk.clone())).expect("it opens");
+        assert_eq!(describe(&hand), expected, "{version}");
+        assert_eq!(hand.store.open_report().unfinished, None);
+        hand.settle();
+        drop(hand);
         let again = SteppedStore::open(Arc::new(disk)).expect("it opens again");
         assert_eq!(describe(&again), expected, "{version}, opened twice");
     }
@@ -66,13 +66,13 @@ fn a_fixture_has_something_of_everything() {
 }
 
 #[test]
-fn this_version_writes_the_content_of_the_newest_fixture() {
+fn this_version_holds_what_the_newest_fixture_holds() {
     let disk = SimDisk::new(1);
     make(Arc::new(disk.clone()));
-    let stepped = SteppedStore::open(Arc::new(disk)).expect("opened");
+    let hand = SteppedStore::open(Arc::new(disk)).expect("opened");
     let newest = ALL.last().expect("a version");
     assert_eq!(
-        describe(&stepped),
+        describe(&hand),
         fixture(newest).1,
         "the generator has changed: create a new fixture"
     );

@@ -112,33 +112,33 @@ fn done(result: Option<&str>) -> Outcome {
 
 /// Creates the store and leaves it as after a crash, with everything on disk.
 pub(crate) fn make(disk: Arc<dyn Disk>) {
-    let stepped = SteppedStore::open(disk).expect("opened");
-    define(&stepped);
-    push_all(&stepped);
-    run_all(&stepped);
+    let hand = SteppedStore::open(disk).expect("opened");
+    define(&hand);
+    push_all(&hand);
+    run_all(&hand);
     // Jobs that end at once make waste, so that the oldest segments are compacted.
     for n in 0..40 {
         let mut spec = spec("flüchtig", &format!(r#"{{"n": {n}, "text": "{}"}}"#, "x".repeat(300)));
         spec.retain = JobRetention::Nothing;
-        stepped.run_job(spec, done(None));
-        stepped.settle();
+        hand.run_job(spec, done(None));
+        hand.settle();
     }
-    change_moved_jobs(&stepped);
+    change_moved_jobs(&hand);
     for n in 0..24 {
         let text = format!(r#"{{"regal": {n}, "stoff": "{}"}}"#, "Tüll ".repeat(30));
-        stepped.push(NewJob::from(spec("lager", &text)));
-        stepped.settle();
+        hand.push(NewJob::from(spec("lager", &text)));
+        hand.settle();
     }
     // From here on nothing is compacted.
     for _ in 0..3 {
-        stepped.claim("lager");
+        hand.claim("lager");
     }
-    let taken = stepped.claim("lager");
-    stepped.finish(&taken, done(None));
-    stepped.push(NewJob::from(spec("lager", "\"zuletzt\"")));
+    let taken = hand.claim("lager");
+    hand.finish(&taken, done(None));
+    hand.push(NewJob::from(spec("lager", "\"zuletzt\"")));
 }
 
-fn define(stepped: &SteppedStore) {
+fn define(hand: &SteppedStore) {
     let limit = |text| RegistryValue::Limit(Limit::parse(text).expect("a limit"));
     let schedule = Schedule {
         timing: Timing::parse("timing", "cron 0 3 * * *").expect("a timing"),
@@ -151,7 +151,7 @@ fn define(stepped: &SteppedStore) {
     let mut worker =
         Define::set(name("näherin-7"), RegistryValue::Worker("{\"ort\": \"Köln\"}".into()));
     worker.expires_after = Some(Span::from_secs(3600));
-    let _ = stepped.get(|store| {
+    let _ = hand.get(|store| {
         store.define(vec![
             Define::set(name("küche"), limit("concurrency 2")),
             Define::set(name("tor"), limit("rate 5/1m")),
@@ -164,12 +164,12 @@ fn define(stepped: &SteppedStore) {
         ])
     });
     let _ =
-        stepped.get(|store| store.define(vec![Define::remove(RegistryTable::Tokens, name("weg"))]));
-    stepped.get(|store| store.lead(name("aufräumen"), 11, Span::from_secs(60)));
-    stepped.get(|store| store.note(vec![Note::Stat { series: name("genäht"), n: 3 }]));
+        hand.get(|store| store.define(vec![Define::remove(RegistryTable::Tokens, name("weg"))]));
+    hand.get(|store| store.lead(name("aufräumen"), 11, Span::from_secs(60)));
+    hand.get(|store| store.note(vec![Note::Stat { series: name("genäht"), n: 3 }]));
 }
 
-fn push_all(stepped: &SteppedStore) {
+fn push_all(hand: &SteppedStore) {
     let mut unique = spec("schneiderei", r#"{"kleid": "größe 38 👗"}"#);
     unique.unique = Some(Unique {
         key: "kleid/38".into(),
@@ -196,87 +196,87 @@ fn push_all(stepped: &SteppedStore) {
         after: after(NewDependencyTarget::Group(GroupRef::New(0))),
         ..spec("danach", "1").into()
     };
-    stepped.push(vec![unique.into(), limited.into(), later, spec("halt", "\"paused\"").into()]);
+    hand.push(vec![unique.into(), limited.into(), later, spec("halt", "\"paused\"").into()]);
     let jobs = vec![member(r#""a""#), member(r#""b""#), waits, for_group];
-    stepped.push(Batch { groups: vec![NewGroup { open: true }], jobs });
-    stepped.settle();
+    hand.push(Batch { groups: vec![NewGroup { open: true }], jobs });
+    hand.settle();
 }
 
-fn run_all(stepped: &SteppedStore) {
+fn run_all(hand: &SteppedStore) {
     let mut kept = spec("ergebnis", "{}");
     kept.keep = ResultRetention::For(Span::from_secs(7200));
-    stepped.run_job(kept.clone(), done(Some(r#"{"maß": "10 × 20 cm"}"#)));
+    hand.run_job(kept.clone(), done(Some(r#"{"maß": "10 × 20 cm"}"#)));
     kept.keep = ResultRetention::Once(Span::from_secs(7200));
-    stepped.run_job(kept, done(Some("\"einmal\"")));
-    stepped.run_job(spec("tot", r#"{"warum": "Nadel"}"#), failed(RetryDirective::Never));
-    stepped.run_job(spec("nochmal", "{}"), failed(RetryDirective::ByPolicy));
-    let cancelled = stepped.push(NewJob::from(spec("abgesagt", "{}")))[0];
-    let cancelled = stepped.job(cancelled).expect("it exists");
-    stepped.apply_event(&cancelled, &JobEvent::Cancel);
-    let deleted = stepped.push(NewJob::from(spec("gelöscht", "{}")))[0];
-    let deleted = stepped.job(deleted).expect("it exists");
-    stepped.apply_event(&deleted, &JobEvent::Delete);
-    stepped.push(NewJob::from(spec("läuft", r#"{"an": "der Maschine"}"#)));
-    let running = stepped.claim("läuft");
+    hand.run_job(kept, done(Some("\"einmal\"")));
+    hand.run_job(spec("tot", r#"{"warum": "Nadel"}"#), failed(RetryDirective::Never));
+    hand.run_job(spec("nochmal", "{}"), failed(RetryDirective::ByPolicy));
+    let cancelled = hand.push(NewJob::from(spec("abgesagt", "{}")))[0];
+    let cancelled = hand.job(cancelled).expect("it exists");
+    hand.apply_event(&cancelled, &JobEvent::Cancel);
+    let deleted = hand.push(NewJob::from(spec("gelöscht", "{}")))[0];
+    let deleted = hand.job(deleted).expect("it exists");
+    hand.apply_event(&deleted, &JobEvent::Delete);
+    hand.push(NewJob::from(spec("läuft", r#"{"an": "der Maschine"}"#)));
+    let running = hand.claim("läuft");
     let (id, delivery) = (running.id, running.live.delivery);
     let text = "halb fertig ½".into();
-    stepped.get(|store| {
+    hand.get(|store| {
         store.note(vec![
             Note::Progress { id, delivery, percent: 50, text },
             Note::Line { id, delivery, text: "eingefädelt".into() },
             Note::Stat { series: name("genäht"), n: 4 },
         ])
     });
-    stepped.settle();
+    hand.settle();
 }
 
 /// Changes jobs that compaction has moved, so that there are live records of moved puts.
-fn change_moved_jobs(stepped: &SteppedStore) {
-    let unique = stepped.claim("schneiderei");
-    stepped.finish(&unique, failed(RetryDirective::After(Span::from_secs(60))));
-    let limited = stepped.claim("schneiderei");
+fn change_moved_jobs(hand: &SteppedStore) {
+    let unique = hand.claim("schneiderei");
+    hand.finish(&unique, failed(RetryDirective::After(Span::from_secs(60))));
+    let limited = hand.claim("schneiderei");
     assert!(!limited.spec.limits.is_empty(), "the one with limits is next");
-    let later = stepped.get(|store| {
+    let later = hand.get(|store| {
         let (queue, kind, after) = (Some(name("morgen")), None, None);
         store.list(ListQuery { state: State::Scheduled, queue, kind, after, n: 1 })
     });
     let edited = JobEdit { spec: Some(Arc::new(spec("übermorgen", "{}"))), ..JobEdit::default() };
-    stepped.apply_event(&later.jobs[0], &JobEvent::Edit(edited));
+    hand.apply_event(&later.jobs[0], &JobEvent::Edit(edited));
 }
 
 /// The content of a store as text, one line per item.
-pub(crate) fn describe(stepped: &SteppedStore) -> String {
+pub(crate) fn describe(hand: &SteppedStore) -> String {
     let mut out = String::new();
     for state in State::ALL {
         let query = ListQuery { state, queue: None, kind: None, after: None, n: 10_000 };
-        for job in stepped.get(|store| store.list(query)).jobs {
+        for job in hand.get(|store| store.list(query)).jobs {
             let mut spec = (*job.spec).clone();
             let payload = std::mem::replace(&mut spec.payload, Payload::json(""));
             let (spec, live) = (json(&spec), json(&job.live));
             writeln!(out, "job {} {state:?}\n  spec {spec}\n  live {live}", job.id).expect("text");
             let text = String::from_utf8_lossy(&payload.bytes);
             writeln!(out, "  payload {:?} {text}", payload.encoding).expect("text");
-            let notes = stepped.get(|store| store.notes(job.id));
+            let notes = hand.get(|store| store.notes(job.id));
             if notes != crore_store::views::JobNotes::default() {
                 writeln!(out, "  notes {notes:?}").expect("text");
             }
         }
     }
     for table in TABLES {
-        for entry in stepped.get(|store| store.entries(table, None, 1000)) {
+        for entry in hand.get(|store| store.entries(table, None, 1000)) {
             writeln!(out, "entry {table:?} {}", json(&entry)).expect("text");
         }
     }
     for id in 1..200 {
-        if let Some(group) = stepped.get(|store| store.group(GroupId(id))) {
+        if let Some(group) = hand.get(|store| store.group(GroupId(id))) {
             writeln!(out, "group {id} {group:?}").expect("text");
         }
     }
     for step in StatStep::ALL {
-        let stats = stepped.get(|store| store.stats(name("genäht"), step));
+        let stats = hand.get(|store| store.stats(name("genäht"), step));
         writeln!(out, "stats {step:?} {stats:?}").expect("text");
     }
-    let lead = stepped.get(|store| store.lead(name("aufräumen"), 12, Span::from_secs(1)));
+    let lead = hand.get(|store| store.lead(name("aufräumen"), 12, Span::from_secs(1)));
     writeln!(out, "leader {lead:?}").expect("text");
     out
 }

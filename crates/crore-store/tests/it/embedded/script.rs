@@ -166,29 +166,29 @@ pub(super) fn view(store: &Embedded, most: u64) -> Result<StoreView, Error> {
 /// Records the script: `chapters` of `steps` steps each, with about `jobs` jobs at a time.
 pub(super) fn record_script(chapters: usize, steps: usize, jobs: usize) -> (Vec<Chapter>, u64) {
     let (disk, clock) = (SimDisk::new(1), FakeClock::default());
-    let mut recorder = ScriptRecorder { random: 1, jobs, last: 40, step: 0 };
-    let mut recorded = Vec::new();
+    let mut teller = ScriptRecorder { random: 1, jobs, last: 40, step: 0 };
+    let mut told = Vec::new();
     for nth in 0..chapters {
         let start = SimDisk::from_image(disk.image(), 1);
         let at = FakeClock::at(crore_core::Clock::now(&clock));
         let store = open(&disk, &clock).expect("opened");
-        let mut views = vec![view(&store, recorder.last).expect("seen")];
+        let mut views = vec![view(&store, teller.last).expect("seen")];
         let mut verbs = Vec::new();
         for _ in 0..steps {
-            let verb = recorder.next(views.last().expect("the first"));
-            let response = run(&store, begin(&store, &clock, verb.clone())).expect("answered");
-            recorder.last = response.ids.iter().map(|id| id.0 + 20).fold(recorder.last, u64::max);
+            let verb = teller.next(views.last().expect("the first"));
+            let said = run(&store, begin(&store, &clock, verb.clone())).expect("answered");
+            teller.last = said.ids.iter().map(|id| id.0 + 20).fold(teller.last, u64::max);
             while store.commit_once().expect("committed") {}
             run_keeper_to_end(&store);
-            views.push(share_unchanged(view(&store, recorder.last).expect("seen"), views.last()));
+            views.push(share_unchanged(view(&store, teller.last).expect("seen"), views.last()));
             verbs.push(verb);
         }
         if nth % 2 == 0 {
             store.close().expect("closed");
         }
-        recorded.push(Chapter { disk: start, clock: at, steps: verbs, views });
+        told.push(Chapter { disk: start, clock: at, steps: verbs, views });
     }
-    (recorded, recorder.last)
+    (told, teller.last)
 }
 
 /// Runs the keeper until it has nothing left to do.

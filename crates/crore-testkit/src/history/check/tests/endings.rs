@@ -290,8 +290,8 @@ fn a_dead_job_may_be_cancelled_if_somebody_asked() {
     history.assert_clean();
 }
 
-fn child(id: u64, index: u32) -> DumpedJob {
-    DumpedJob { parent: Some((JobId(1), index)), ..stored(id, Ready) }
+fn child(id: u64, place: u32) -> DumpedJob {
+    DumpedJob { parent: Some((JobId(1), place)), ..stored(id, Ready) }
 }
 
 fn followed(answer: RecordedReport) -> HistoryBuilder {
@@ -322,7 +322,7 @@ fn i18_a_follow_up_is_not_missing() {
 }
 
 #[test]
-fn i18_a_follow_up_is_not_pushed_twice() {
+fn i18_a_follow_up_does_not_come_twice() {
     let mut history = followed(RecordedReport::Accepted(vec![new(2), new(3)]));
     let again = DumpedJob { payload: PayloadHash(2), ..child(4, 0) };
     history.dump(vec![stored(1, Done), child(2, 0), child(3, 1), again]);
@@ -361,7 +361,7 @@ fn i18_a_follow_up_knows_its_parent() {
 }
 
 #[test]
-fn follow_ups_of_a_report_of_unknown_fate_exist_if_it_counted() {
+fn follow_ups_of_a_report_of_unknown_fate_come_with_it() {
     let mut history = held(item(1));
     let n = history.begin_report_with(1, 1, DONE, vec![item(2), item(3)]);
     history.info(n);

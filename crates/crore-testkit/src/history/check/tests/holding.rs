@@ -71,7 +71,7 @@ fn a_lease_may_be_renewed_when_a_crash_forgot_the_newer_one() {
 }
 
 #[test]
-fn i5_a_crash_does_not_excuse_the_loss_of_a_durable_lease() {
+fn i5_a_crash_does_not_excuse_what_was_durable() {
     let mut history = held();
     history.push(item(2));
     history.crash();
@@ -358,7 +358,7 @@ fn i15_a_delivery_whose_response_is_late_holds_its_permit_until_its_lease_ends()
 }
 
 #[test]
-fn permits_are_returned() {
+fn permits_come_back() {
     let mut history = HistoryBuilder::new();
     history.define("l", concurrency(1));
     for id in 1..=4 {
@@ -424,7 +424,7 @@ fn i16_a_cancelled_job_is_not_handed_out() {
 }
 
 #[test]
-fn i16_a_job_that_was_asked_to_stop_is_not_redelivered() {
+fn i16_a_job_that_was_asked_to_stop_does_not_come_back() {
     let mut history = held();
     history.admin(1, AdminAction::Cancel, RecordedChange::Asked);
     history.advance(LEASE);
@@ -477,7 +477,7 @@ fn where_any_delivery_may_report_an_old_one_costs_the_current_one_an_attempt() {
 }
 
 #[test]
-fn where_any_delivery_may_report_the_response_may_follow_the_next_delivery() {
+fn where_any_delivery_may_report_the_answer_may_come_after_the_next_delivery() {
     let mut history = HistoryBuilder::new();
     history.push(RecordedItem { reports: ReportFencing::Any, ..item(1) });
     history.fetch(vec![grant(1, 1, 1)]);
