@@ -183,7 +183,7 @@ mod tests {
         let name = Name::new("name", "mailer").expect("a name");
         let scopes = [Scope::Push, Scope::Read].into_iter().collect();
         let now = Time::from_millis(1000);
-        Token::mint(name, scopes, now, Some(Time::from_millis(2000))).expect("created")
+        Token::mint(name, scopes, now, Some(Time::from_millis(2000))).expect("minted")
     }
 
     #[test]

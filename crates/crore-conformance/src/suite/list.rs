@@ -210,7 +210,7 @@ macro_rules! conformance_whole_list {
     ($($then:tt)+) => {
         $($then)+! {
             breaks:
-                broken_jobs_are_listed_until_decided;
+                broken_jobs_are_listed_until_they_are_decided_upon;
             lead:
                 one_node_leads_at_a_time
                 one_of_two_concurrent_nodes_leads

@@ -118,7 +118,7 @@ fn follow(kind: &str, gives: FollowUpPayload) -> FollowUpHandler {
 }
 
 #[test]
-fn each_nonempty_item_becomes_a_job_of_each_known_handler() {
+fn each_item_that_is_not_empty_becomes_a_job_of_each_handler_that_is_known() {
     let next =
         [follow("a", FollowUpPayload::Items), follow("gone", FollowUpPayload::Items)].to_vec();
     let known: BTreeMap<Name, Handler> = [(name("a"), handler())].into();

@@ -390,7 +390,7 @@ fn a_job_asked_to_stop_keeps_its_error() {
 }
 
 #[test]
-fn a_late_success_ends_the_retries_where_any_delivery_may_report() {
+fn where_any_delivery_may_report_a_late_success_ends_the_retrying() {
     let spec = Spec { reports: ReportFencing::Any, lapse: Lapse::Again, ..spec() };
     let lapse = ModelStep::Event(JobEvent::Lapsed(Delivery(1)));
     let world = run_steps(spec.clone(), &[ModelStep::Claim, lapse.clone(), finish(1, DONE)]);

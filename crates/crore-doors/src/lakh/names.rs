@@ -47,7 +47,7 @@ mod tests {
     }
 
     fn parsed(value: &str) -> Vec<String> {
-        names(value.as_bytes()).expect("valid names").0.into_iter().collect()
+        names(value.as_bytes()).expect("good names").0.into_iter().collect()
     }
 
     #[test]

@@ -24,7 +24,7 @@ use crate::server::{BodyEncoding, Server};
 pub(crate) async fn token(engine: &Engine, name: &str, scopes: &[Scope]) -> TokenSecret {
     let new =
         NewToken { name: name.to_owned(), preset: None, scopes: scopes.to_vec(), expires_in: None };
-    access::create(engine, &new).await.expect("created").1
+    access::create(engine, &new).await.expect("made").1
 }
 
 /// An authorization header with a token.
@@ -148,7 +148,7 @@ async fn every_call_names_the_scope_that_it_needs() {
 }
 
 #[tokio::test]
-async fn every_call_admits_exactly_the_presets_with_its_scope() {
+async fn every_call_lets_those_presets_in_that_have_its_scope_and_no_others() {
     let server = Server::start().await;
     let mut tokens = Vec::new();
     for preset in Preset::ALL {
@@ -290,10 +290,9 @@ async fn all_invalid_tokens_get_the_same_response() {
         scopes: Vec::new(),
         expires_in: Some(Period(Span::from_secs(seconds))),
     };
-    let (_, valid) = access::create(&server.engine, &new("valid", 1000)).await.expect("created");
-    let (_, expired) = access::create(&server.engine, &new("expired", 10)).await.expect("created");
-    let (_, removed) =
-        access::create(&server.engine, &new("removed", 1000)).await.expect("created");
+    let (_, valid) = access::create(&server.engine, &new("valid", 1000)).await.expect("made");
+    let (_, expired) = access::create(&server.engine, &new("expired", 10)).await.expect("made");
+    let (_, removed) = access::create(&server.engine, &new("removed", 1000)).await.expect("made");
     access::remove(&server.engine, "removed").await.expect("removed").expect("it existed");
     clock.advance(Span::from_secs(10));
     let valid = valid.reveal();

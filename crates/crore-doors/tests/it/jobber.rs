@@ -50,7 +50,7 @@ async fn both_paths_accept_either_key_and_return_their_own() {
 }
 
 #[tokio::test]
-async fn any_payload_is_accepted_and_a_missing_one_is_null() {
+async fn any_payload_will_do_and_none_is_null() {
     let place = LocalServer::start().await;
     for (body, payload) in [
         (r#"{"type":"a"}"#, "null"),

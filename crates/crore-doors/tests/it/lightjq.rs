@@ -166,7 +166,7 @@ async fn polling_returns_the_end_of_the_job_or_408() {
 }
 
 #[tokio::test]
-async fn failures_are_retried_with_growing_delays_up_to_the_maximum() {
+async fn failures_are_retried_with_growing_delays_as_often_as_was_said() {
     let clock = Arc::new(FakeClock::default());
     let store = Arc::new(Memory::new(clock.clone()));
     let engine =

@@ -49,7 +49,7 @@ fn every_state_has_a_reason() {
 }
 
 #[test]
-fn a_job_held_by_a_pause_and_a_limit_reports_both() {
+fn a_job_that_is_held_by_a_pause_and_a_limit_says_both() {
     let scene = TestEngine::memory();
     let limit = Limit::parse("concurrency 1").expect("a limit");
     block_on(scene.engine.limits().set(name("l"), limit)).expect("set");

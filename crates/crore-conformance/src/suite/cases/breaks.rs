@@ -110,7 +110,7 @@ pub(in super::super) async fn a_broken_job_that_is_retried_by_hand_runs(s: &Jobs
     assert_eq!(s.claim_ids(&["then"], 9).await, [id]);
 }
 
-pub(in super::super) async fn broken_jobs_are_listed_until_decided(s: &StoreSubject) {
+pub(in super::super) async fn broken_jobs_are_listed_until_they_are_decided_upon(s: &StoreSubject) {
     let first = s.push(job("q")).await;
     let waits = s.push_all(vec![after(first, DependencyCondition::Success); 3]).await;
     assert_eq!(expect_ok(s.store.lapsed(9)).await.broken, []);

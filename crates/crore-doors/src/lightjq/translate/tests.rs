@@ -162,7 +162,7 @@ fn a_retrying_job_shows_message_and_error() {
     assert_eq!(split_error_text(&text), ("no\nluck", Some(error)));
     assert_eq!(split_error_text("no luck"), ("no luck", None));
     let cut = &text[..text.len() - 1];
-    assert_eq!(split_error_text(cut), (cut, None), "an incomplete error is ignored");
+    assert_eq!(split_error_text(cut), (cut, None), "half an error is none");
     let mut retrying = job(State::Scheduled, 1);
     retrying.live.history.push(crore_core::job::Attempt {
         delivery: crore_core::Delivery(1),

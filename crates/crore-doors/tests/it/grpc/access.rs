@@ -101,7 +101,7 @@ const NEEDS: &[(&str, Option<Scope>)] = &[
 ];
 
 #[tokio::test]
-async fn every_call_admits_exactly_the_presets_with_its_scope() {
+async fn every_call_lets_those_presets_in_that_have_its_scope_and_no_others() {
     let files = prost_types::FileDescriptorSet::decode(crore_wire::grpc::DESCRIPTORS);
     let files = files.expect("valid descriptors").file;
     let ours = files.iter().filter(|file| file.package() == "crore.v1");

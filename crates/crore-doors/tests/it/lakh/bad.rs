@@ -166,7 +166,7 @@ async fn each_call_needs_its_scope() {
     let token = async |preset| {
         let name = format!("{preset:?}");
         let new = NewToken { name, preset: Some(preset), scopes: Vec::new(), expires_in: None };
-        access::create(&server.engine, &new).await.expect("created").1
+        access::create(&server.engine, &new).await.expect("made").1
     };
     let (producer, worker) = (token(Preset::Producer).await, token(Preset::Worker).await);
     let call = async |token: Option<&str>, call: &str| {

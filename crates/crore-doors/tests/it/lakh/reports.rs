@@ -191,7 +191,7 @@ async fn jobs_of_other_doors_are_given_to_a_worker_and_reported_by_it() {
 }
 
 #[tokio::test]
-async fn a_worker_can_join_and_work_on_one_connection() {
+async fn two_connections_are_not_needed_to_work_and_to_join() {
     let server = Server::start().await;
     let channel = connect(&server).await;
     let mut client = LakhClient::new(channel);
