@@ -103,7 +103,7 @@ const NEEDS: &[(&str, Option<Scope>)] = &[
 #[tokio::test]
 async fn every_call_lets_those_presets_in_that_have_its_scope_and_no_others() {
     let files = prost_types::FileDescriptorSet::decode(crore_wire::grpc::DESCRIPTORS);
-    let files = files.expect("valid descriptors").file;
+    let files = files.expect("good descriptors").file;
     let ours = files.iter().filter(|file| file.package() == "crore.v1");
     for service in ours.flat_map(|file| &file.service) {
         for call in &service.method {
