@@ -8,25 +8,26 @@ use serde_json::{Value, json};
 use super::super::object_of;
 use super::super::word::word;
 
+/// Without any of them, a job has the policy of its kind's handler, or the default.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct RetryArgs {
-    /// Maximum number of attempts [default: 20, or that of the kind's handler]
-    #[arg(long, value_name = "N")]
+    /// Maximum number of attempts [default: 20]
+    #[arg(long, help_heading = "Retries", value_name = "N")]
     attempts: Option<u32>,
     /// Back-off: none, constant, linear, exponential, polynomial [default: exponential]
-    #[arg(long, value_name = "SHAPE", value_parser = word::<Backoff>)]
+    #[arg(long, help_heading = "Retries", value_name = "SHAPE", value_parser = word::<Backoff>)]
     backoff: Option<Backoff>,
     /// First delay of the back-off [default: 1s]
-    #[arg(long, value_name = "DURATION")]
+    #[arg(long, help_heading = "Retries", value_name = "DURATION")]
     base: Option<Period>,
     /// Factor of an exponential back-off [default: 2]
-    #[arg(long, value_name = "FACTOR")]
+    #[arg(long, help_heading = "Retries", value_name = "FACTOR")]
     factor: Option<f64>,
     /// Maximum delay of the back-off [default: 1h]
-    #[arg(long, value_name = "DURATION")]
+    #[arg(long, help_heading = "Retries", value_name = "DURATION")]
     max_interval: Option<Period>,
     /// Jitter of the delays in percent [default: 10]
-    #[arg(long, value_name = "PERCENT")]
+    #[arg(long, help_heading = "Retries", value_name = "PERCENT")]
     jitter: Option<u8>,
 }
 
