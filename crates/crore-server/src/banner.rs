@@ -8,19 +8,28 @@ use crore_store::embedded::DurabilityMode;
 use crate::bind::BoundListener;
 use crate::config::Config;
 
+/// A server that has just started.
+pub(crate) struct Startup<'a> {
+    pub(crate) engine: &'a Engine,
+    pub(crate) config: &'a Config,
+    pub(crate) bound: &'a [BoundListener],
+    /// Whether callers need a token.
+    pub(crate) needs_token: bool,
+}
+
 /// Prints the addresses, where jobs are stored, and commands to try next.
-pub(crate) fn serve(engine: &Engine, config: &Config, bound: &[BoundListener]) {
+pub(crate) fn serve(startup: &Startup<'_>) {
+    let Startup { engine, config, bound, .. } = startup;
     let mut text = address_lines(config, bound);
     text += &format!("{} ({})\n\n", storage_line(config), engine.status().durability());
-    if let Some(first) = bound.first() {
-        text += &examples(&url(config, first));
-    }
+    text += &examples(startup);
     text += "Ctrl-C lets workers finish, then stops the server; a second Ctrl-C stops it immediately.\n\n";
     print(&text);
 }
 
 /// Like [`serve`], for `crore dev`.
-pub(crate) fn dev(_: &Engine, config: &Config, bound: &[BoundListener]) {
+pub(crate) fn dev(startup: &Startup<'_>) {
+    let Startup { config, bound, .. } = startup;
     let mut text = address_lines(config, bound);
     text += "jobs are stored in a temporary directory, which is deleted on exit\n\n";
     if let Some(first) = bound.first() {
@@ -31,7 +40,7 @@ pub(crate) fn dev(_: &Engine, config: &Config, bound: &[BoundListener]) {
             "Sample jobs are being pushed and run. In another terminal, try:\n\n  \
              crore queue ls{server}\n  crore job ls --state dead{server}\n  crore stats --minutes{server}\n\n"
         );
-        text += &examples(&url);
+        text += &examples(startup);
     }
     text += "Press Ctrl-C to stop.\n\n";
     print(&text);
@@ -82,17 +91,42 @@ fn storage_line(config: &Config) -> String {
     }
 }
 
-fn examples(url: &str) -> String {
-    let json = "-H 'content-type: application/json'";
-    format!(
-        r#"Push a job from another terminal:
+/// The first host name in `listen.hosts`.
+fn host_name(config: &Config) -> Option<String> {
+    let mut names = config.listen.connections.hosts.iter().map(ToString::to_string);
+    names.find(|name| name != "*").map(|name| match name.rsplit_once(':') {
+        Some((name, port)) if port.parse::<u16>().is_ok() => name.to_owned(),
+        _ => name,
+    })
+}
 
-  curl {json} {url}/v1/jobs -d '{{"kind": "hello", "payload": {{"name": "Ada"}}}}'
+/// Commands to try, with what a caller of this server needs: the token, the certificate to trust, and its host name.
+fn examples(startup: &Startup<'_>) -> String {
+    let Startup { config, bound, needs_token, .. } = startup;
+    let Some(first) = bound.first() else { return String::new() };
+    let mut url = url(config, first);
+    let (mut curl, mut token) = ("curl".to_owned(), "");
+    if let Some(certificate) = &config.tls.certificate {
+        curl += &format!(" --cacert {}", certificate.display());
+        // The certificate is for a name, and not for an address.
+        if let Some(name) = host_name(config) {
+            url = format!("https://{name}:{}", first.address.port());
+        }
+    }
+    if *needs_token {
+        curl += " -H \"authorization: Bearer $CRORE_TOKEN\"";
+        token = ", with a token in CRORE_TOKEN";
+    }
+    curl += " -H 'content-type: application/json'";
+    format!(
+        r#"Push a job from another terminal{token}:
+
+  {curl} {url}/v1/jobs -d '{{"kind": "hello", "payload": {{"name": "Ada"}}}}'
 
 Fetch it, then report it as done with the id and delivery of the response:
 
-  curl {json} {url}/v1/fetch -d '{{"queues": ["hello"], "wait": "10s"}}'
-  curl {json} {url}/v1/finish -d '{{"jobs": [{{"id": "ID", "delivery": "DELIVERY", "outcome": "done"}}]}}'
+  {curl} {url}/v1/fetch -d '{{"queues": ["hello"], "wait": "10s"}}'
+  {curl} {url}/v1/finish -d '{{"jobs": [{{"id": "ID", "delivery": "DELIVERY", "outcome": "done"}}]}}'
 
 "#
     )

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand};
 use clap_complete::Shell;
 
-use crate::commands::{bench, handler, job, limit, queue, schedule, token};
+use crate::commands::{bench, group, handler, job, limit, queue, schedule, token};
 use crate::config::secret::ConfigSecret;
 use crate::config::{Flags, SettingValue};
 use crate::environment;
@@ -60,6 +60,13 @@ pub(crate) enum CliCommand {
         remote: RemoteArgs,
         #[command(subcommand)]
         command: job::JobCommand,
+    },
+    /// Manage groups: jobs that other jobs wait for
+    Group {
+        #[command(flatten)]
+        remote: RemoteArgs,
+        #[command(subcommand)]
+        command: group::GroupCommand,
     },
     /// Inspect and pause queues, and set their retention
     Queue {
@@ -143,12 +150,18 @@ pub(crate) enum CliCommand {
         /// Data directory; no server may have it open
         #[arg(default_value = "crore-data")]
         data: PathBuf,
+        /// Output format
+        #[arg(short, long, value_name = "FORMAT", default_value = "table")]
+        output: OutputFormat,
     },
     /// Repair a damaged store and report what is lost
     Repair {
         /// Data directory; no server may have it open. Make a copy first
         #[arg(default_value = "crore-data")]
         data: PathBuf,
+        /// Output format
+        #[arg(short, long, value_name = "FORMAT", default_value = "table")]
+        output: OutputFormat,
     },
     /// Host a plugin in a child process
     #[command(name = crate::runners::PLUGIN_HOST, hide = true)]
@@ -167,7 +180,13 @@ pub(crate) enum CliCommand {
 #[derive(Debug, Subcommand)]
 pub(crate) enum ConfigCommand {
     /// Report every error in the configuration
-    Check(ServeArgs),
+    Check {
+        #[command(flatten)]
+        settings: ServeArgs,
+        /// Output format
+        #[arg(short, long, value_name = "FORMAT", default_value = "table")]
+        output: OutputFormat,
+    },
     /// Print the effective configuration and the source of each value
     Show {
         #[command(flatten)]
@@ -267,9 +286,9 @@ pub(crate) struct WorkerArgs {
     pub(crate) config: Option<PathBuf>,
     #[command(flatten)]
     runners: RunnerArgs,
-    /// Name of this worker [default: random]
+    /// Name of this worker [default: the host name of this machine]
     #[arg(long, value_name = "NAME")]
-    pub(crate) name: Option<String>,
+    name: Option<String>,
     /// Time for running jobs to finish on shutdown [default: 25s]
     #[arg(long, value_name = "DURATION")]
     drain_for: Option<String>,
@@ -282,6 +301,12 @@ pub(crate) struct WorkerArgs {
 }
 
 impl WorkerArgs {
+    /// The name under which its server lists it; empty if this machine has none.
+    pub(crate) fn display_name(&self) -> String {
+        let machine = || std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+        self.name.clone().unwrap_or_else(|| machine().trim().to_owned())
+    }
+
     /// The flags as configuration keys.
     pub(crate) fn flags(&self) -> Flags {
         let mut flags = Flags::new();

@@ -11,10 +11,10 @@ use crore::core::{Name, Payload, Spec, State};
 use crore::events::{EventType, ListenerItem};
 use crore::{Engine, Work, block_on};
 
-use crate::bind::BoundListener;
-use crate::config::{Config, SettingValue};
+use crate::banner::{self, Startup};
+use crate::config::SettingValue;
 use crate::serve;
-use crate::{banner, logs, output};
+use crate::{logs, output};
 
 /// Interval between sample jobs.
 const PUSH_INTERVAL: Duration = Duration::from_millis(400);
@@ -38,8 +38,8 @@ pub(crate) fn run(listen: &str) -> anyhow::Result<ExitCode> {
     let (stop, stopped) = channel();
     let engine = &engine;
     thread::scope(|scope| {
-        let welcome = |_: &Engine, config: &Config, bound: &[BoundListener]| {
-            banner::dev(engine, config, bound);
+        let welcome = |startup: &Startup<'_>| {
+            banner::dev(startup);
             scope.spawn(move || print_events(engine));
             scope.spawn(move || push(engine, &stopped));
             scope.spawn(move || work(engine));

@@ -4,6 +4,8 @@ use std::fmt;
 use std::io;
 use std::process::ExitCode;
 
+use crate::output::escaped_lines;
+
 /// Exit code of a failed command. The numbers are part of the interface.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum FailureCode {
@@ -57,8 +59,8 @@ pub(crate) fn report_error(error: &anyhow::Error) -> ExitCode {
     failure.map_or(FailureCode::Failed, |failure| failure.code).into()
 }
 
-/// Writes to standard error, ignoring failures: it may be closed.
+/// Writes to standard error, ignoring failures: it may be closed. Messages may quote stored values, so they are escaped.
 pub(crate) fn eprint_or_ignore(text: &str) {
     use io::Write;
-    let _ = io::stderr().write_all(text.as_bytes());
+    let _ = io::stderr().write_all(escaped_lines(text).as_bytes());
 }

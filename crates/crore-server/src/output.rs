@@ -1,6 +1,6 @@
 //! Output of commands: tables for people, JSON for programs.
 
-use std::io::{self, Stdout, Write};
+use std::io::{self, IsTerminal, Stdout, Write};
 use std::time::Duration;
 
 use comfy_table::{Table, presets};
@@ -26,6 +26,7 @@ pub(crate) type Column = (&'static str, &'static str);
 pub(crate) struct CommandOutput {
     format: OutputFormat,
     stdout: Stdout,
+    is_terminal: bool,
 }
 
 /// Maximum width of a table cell, in characters.
@@ -33,7 +34,8 @@ const MAX_CELL_CHARS: usize = 60;
 
 impl CommandOutput {
     pub(crate) fn new(format: OutputFormat) -> Self {
-        Self { format, stdout: io::stdout() }
+        let stdout = io::stdout();
+        Self { format, is_terminal: stdout.is_terminal(), stdout }
     }
 
     pub(crate) const fn format(&self) -> OutputFormat {
@@ -42,12 +44,26 @@ impl CommandOutput {
 
     /// Prints a line.
     pub(crate) fn line(&mut self, line: &str) -> io::Result<()> {
-        writeln!(self.stdout, "{line}")
+        writeln!(self.stdout, "{}", escaped_lines(line))
     }
 
-    /// Prints raw bytes.
+    /// Prints JSON as it is written, but escaped on a terminal.
+    pub(crate) fn json_line(&mut self, json: &str) -> io::Result<()> {
+        match self.is_terminal {
+            true => writeln!(self.stdout, "{}", escaped_json(json)),
+            false => writeln!(self.stdout, "{json}"),
+        }
+    }
+
+    /// Prints bytes unmodified; on a terminal escaped, and with a line break at the end.
     pub(crate) fn bytes(&mut self, bytes: &[u8]) -> io::Result<()> {
-        self.stdout.write_all(bytes)?;
+        match self.is_terminal {
+            true => {
+                let text = String::from_utf8_lossy(bytes);
+                writeln!(self.stdout, "{}", escaped_lines(text.trim_end_matches('\n')))?;
+            }
+            false => self.stdout.write_all(bytes)?,
+        }
         self.stdout.flush()
     }
 
@@ -56,7 +72,7 @@ impl CommandOutput {
         match self.format {
             OutputFormat::Table => self.line(what),
             OutputFormat::Json | OutputFormat::Jsonl => {
-                writeln!(self.stdout, "{}", serde_json::json!({ "did": what }))
+                self.json_line(&serde_json::json!({ "did": what }).to_string())
             }
         }
     }
@@ -69,7 +85,7 @@ impl CommandOutput {
                 self.lines(&table)
             }
             OutputFormat::Json => self.document(&Value::Array(rows.to_vec())),
-            OutputFormat::Jsonl => rows.iter().try_for_each(|row| writeln!(self.stdout, "{row}")),
+            OutputFormat::Jsonl => rows.iter().try_for_each(|row| self.json_line(&row.to_string())),
         }
     }
 
@@ -88,18 +104,46 @@ impl CommandOutput {
                 self.lines(&set_padding(table))
             }
             (OutputFormat::Table | OutputFormat::Json, value) => self.document(value),
-            (OutputFormat::Jsonl, value) => writeln!(self.stdout, "{value}"),
+            (OutputFormat::Jsonl, value) => self.json_line(&value.to_string()),
         }
     }
 
     fn document(&mut self, value: &Value) -> io::Result<()> {
-        writeln!(self.stdout, "{value:#}")
+        self.json_line(&format!("{value:#}"))
     }
 
     fn lines(&mut self, table: &Table) -> io::Result<()> {
         let text = table.to_string();
         text.lines().try_for_each(|line| writeln!(self.stdout, "{}", line.trim_end()))
     }
+}
+
+/// Whether a character could change how a terminal shows the text around it: control characters (C0, DEL and C1), and
+/// marks that reorder text.
+fn is_harmful(c: char) -> bool {
+    let is_bidi_mark = matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+    c.is_control() || is_bidi_mark
+}
+
+/// A text on one line, in which harmful characters are escaped. Everything stored is untrusted.
+fn escaped(text: &str) -> String {
+    let one = |c: char| if is_harmful(c) { c.escape_default().to_string() } else { c.into() };
+    text.chars().map(one).collect()
+}
+
+/// The same for a text of several lines: line breaks and tabs stay.
+pub(crate) fn escaped_lines(text: &str) -> String {
+    let lines = text.split('\n').map(|line| line.split('\t').map(escaped).collect::<Vec<_>>());
+    lines.map(|parts| parts.join("\t")).collect::<Vec<_>>().join("\n")
+}
+
+/// The same for JSON, which stays the same value: such characters occur only in its strings.
+fn escaped_json(json: &str) -> String {
+    let one = |c: char| match is_harmful(c) && !c.is_ascii_whitespace() {
+        true => format!("\\u{:04x}", u32::from(c)),
+        false => c.into(),
+    };
+    json.chars().map(one).collect()
 }
 
 /// Shows a spinner with a message; on terminals only.
@@ -155,14 +199,13 @@ fn joined(value: &Value) -> Value {
     }
 }
 
-/// Formats a value for a cell. Payloads and worker messages are untrusted, so control characters are escaped.
+/// Formats a value for a cell.
 fn cell(value: &Value, widest: usize) -> String {
     let text = match value {
         Value::String(text) => text.clone(),
         value => value.to_string(),
     };
-    let harmless = |c: char| if c.is_control() { c.escape_default().to_string() } else { c.into() };
-    let mut short: String = text.chars().take(widest).map(harmless).collect();
+    let mut short = escaped(&text.chars().take(widest).collect::<String>());
     if text.chars().nth(widest).is_some() {
         short.push('…');
     }
@@ -191,9 +234,19 @@ mod tests {
     }
 
     #[test]
-    fn control_characters_are_escaped() {
+    fn control_characters_and_marks_that_reorder_text_are_escaped() {
         let value = json!("\u{1b}[31mred\r\n");
         assert_eq!(cell(&value, 60), "\\u{1b}[31mred\\r\\n");
+        for harmful in ['\0', '\u{7f}', '\u{9b}', '\u{202e}', '\u{2066}', '\u{200f}'] {
+            let text = format!("a{harmful}b\tc\n");
+            let shown = escaped_lines(&text);
+            assert_eq!(shown, format!("a{}b\tc\n", harmful.escape_default()));
+            let json = json!({ "a": text }).to_string();
+            let shown = escaped_json(&json);
+            assert!(!shown.contains(harmful), "{shown:?}");
+            assert_eq!(serde_json::from_str::<Value>(&shown).ok(), Some(json!({ "a": text })));
+        }
+        assert_eq!(escaped_lines("naïve 日本語 שלום"), "naïve 日本語 שלום");
         assert_eq!(cell(&json!("x".repeat(61)), 60), format!("{}…", "x".repeat(60)));
     }
 }

@@ -18,12 +18,13 @@ use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
 use tokio::task::JoinSet;
 
+use crate::banner::{self, Startup};
 use crate::bind::{BoundListener, bind};
 use crate::cli::ServeArgs;
 use crate::config::{self, Config, Flags};
 use crate::drain::{self, ShutdownFlag, SignalAction, Signals};
 use crate::exit::{CliError, FailureCode};
-use crate::{banner, jobworkerp, logs, runners, telemetry};
+use crate::{jobworkerp, logs, runners, telemetry};
 
 /// Time for background tasks to end on exit.
 const BACKGROUND_GRACE: Duration = Duration::from_millis(100);
@@ -110,15 +111,15 @@ pub(crate) fn open_error(error: crore::Error, dir: &str) -> anyhow::Error {
 pub(crate) async fn serve(
     engine: &Engine,
     config: &Config,
-    welcome: impl FnOnce(&Engine, &Config, &[BoundListener]),
+    welcome: impl FnOnce(&Startup<'_>),
 ) -> anyhow::Result<()> {
     // Installed before the address is announced: from then on, a stop signal may arrive.
     let mut signals = Signals::new().context("cannot install signal handlers")?;
     let tls = Tls::load(&config.tls)
         .map_err(|error| CliError::new(FailureCode::Usage, anyhow!(error).to_string()))?;
     let bound = bind(config).await?;
-    check_listeners(engine, config, tls.as_ref(), &bound).await?;
-    welcome(engine, config, &bound);
+    let needs_token = check_listeners(engine, config, tls.as_ref(), &bound).await?;
+    welcome(&Startup { engine, config, bound: &bound, needs_token });
     for one in &bound {
         tracing::info!(address = %one.address, door = one.door.unwrap_or("all"), "listening");
     }
@@ -224,13 +225,14 @@ fn log_listener_end(ended: Result<Result<(), listen::ListenError>, tokio::task::
     }
 }
 
-/// Refuses listen addresses that would expose an unauthenticated server, and logs warnings about risky ones.
+/// Refuses listen addresses that would expose an unauthenticated server, and logs warnings about risky ones. Returns
+/// whether callers need a token.
 async fn check_listeners(
     engine: &Engine,
     config: &Config,
     tls: Option<&Tls>,
     bound: &[BoundListener],
-) -> anyhow::Result<()> {
+) -> anyhow::Result<bool> {
     let has_token = access::any_exist(engine).await?;
     let protection = tls.map_or(Protection::Plain, Tls::protection);
     for one in bound {
@@ -241,5 +243,5 @@ async fn check_listeners(
             tracing::warn!(risk = %warning, "risky listen address");
         }
     }
-    Ok(())
+    Ok(has_token)
 }

@@ -152,3 +152,9 @@ pub use worker::{Worker, WorkerStopper};
 
 pub use crore_core as core;
 pub use crore_store as store;
+
+/// Compiles the examples in the documentation of the repository.
+#[cfg(doctest)]
+#[doc = include_str!("../../../README.md")]
+#[doc = include_str!("../../../docs/guide/embedding.md")]
+struct DocumentationExamples;

@@ -12,7 +12,7 @@ use crore_wire::api::push::CLIENT_ID_DOOR;
 use crore_wire::units::Moment;
 
 use crate::params::optional_name;
-use crate::{Api, Fault, cursor};
+use crate::{Api, ConnectedWorker, Fault, cursor};
 
 /// Default size of a page.
 const PAGE: usize = 100;
@@ -104,8 +104,33 @@ impl Api {
     pub async fn explain_job(&self, id: JobId) -> Result<Explanation, Fault> {
         let why = self.engine().explain(id).await?;
         let why = why.ok_or_else(|| Fault::missing(format!("job {id}")))?;
-        let reasons = why.reasons.iter().map(reason).collect();
+        let mut reasons: Vec<_> = why.reasons.iter().map(reason).collect();
+        if why.reasons.contains(&Reason::NoWorkerWaiting)
+            && let Some(detail) = self.missing_host(id).await?
+            && let Some(last) = reasons.last_mut()
+        {
+            last.detail = detail;
+        }
         Ok(Explanation { id: id.into(), state: why.state.into(), reasons })
+    }
+
+    /// What a job with a handler lacks, if no host serves its queue.
+    async fn missing_host(&self, id: JobId) -> Result<Option<String>, Fault> {
+        let Some(job) = self.engine().get(id).await? else { return Ok(None) };
+        let (queue, kind) = (&job.spec.queue, &job.spec.kind);
+        if self.engine().handlers().get(kind).await?.is_none() {
+            return Ok(None);
+        }
+        let serves = |worker: &ConnectedWorker| {
+            worker.stream.queues.iter().any(|served| *served == queue.as_str())
+        };
+        if self.connected_workers().list().iter().any(serves) {
+            return Ok(None);
+        }
+        Ok(Some(format!(
+            "no host serves the channel `{queue}`, so the handler of kind `{kind}` does not run: start the server or \
+             a `crore worker` with `--channel {queue}=1`, or move the job to a queue that has a channel"
+        )))
     }
 }
 

@@ -259,7 +259,7 @@ fn read(status: StatusCode, body: &[u8]) -> anyhow::Result<String> {
 pub(crate) fn error_of(status: StatusCode, body: &[u8]) -> (FailureCode, String) {
     let problem: Value = serde_json::from_slice(body).unwrap_or_default();
     let part = |name: &str| problem.get(name).and_then(Value::as_str);
-    let mut message = match (part("field"), part("detail")) {
+    let mut message = match (part("field"), part("detail").map(without_position)) {
         (Some(field), Some(detail)) => format!("{field}: {detail}"),
         (_, Some(detail)) => detail.to_owned(),
         (_, None) => format!("the server responded with {status}"),
@@ -274,6 +274,14 @@ pub(crate) fn error_of(status: StatusCode, body: &[u8]) -> (FailureCode, String)
         _ => FailureCode::Failed,
     };
     (why, message)
+}
+
+/// A message without the position in the body that this program has made: ` at line 1 column 25`.
+fn without_position(detail: &str) -> &str {
+    match detail.rsplit_once(" at line ") {
+        Some((message, rest)) if rest.contains(" column ") => message,
+        _ => detail,
+    }
 }
 
 /// Percent-encodes a name as one path segment.
@@ -320,6 +328,15 @@ mod tests {
         let parts =
             [("state", Some("dead".to_owned())), ("queue", None), ("n", Some("5".to_owned()))];
         assert_eq!(with_query("/v1/jobs", &parts), "/v1/jobs?state=dead&n=5");
+    }
+
+    #[test]
+    fn errors_do_not_name_a_position_that_nobody_has_written() {
+        let body = br#"{"field":"lease","detail":"`x` is not a duration at line 1 column 25","code":"malformed"}"#;
+        let (_, message) = error_of(StatusCode::BAD_REQUEST, body);
+        assert_eq!(message, "lease: `x` is not a duration (malformed)");
+        let body = br#"{"detail":"the meeting at line 1"}"#;
+        assert_eq!(error_of(StatusCode::BAD_REQUEST, body).1, "the meeting at line 1");
     }
 
     #[test]

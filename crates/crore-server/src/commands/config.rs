@@ -1,4 +1,4 @@
-//! `crore config`: check, show, schema.
+//! `crore config`: check, show, reference, schema.
 
 use std::process::ExitCode;
 
@@ -9,9 +9,9 @@ use crate::output::{CommandOutput, OutputFormat};
 
 pub(crate) fn run(command: ConfigCommand) -> anyhow::Result<ExitCode> {
     match command {
-        ConfigCommand::Check(settings) => {
+        ConfigCommand::Check { settings, output } => {
             checked(&settings)?;
-            CommandOutput::new(OutputFormat::Table).line("the configuration is valid")?;
+            CommandOutput::new(output).confirm("the configuration is valid")?;
         }
         ConfigCommand::Show { settings, output } => {
             let raw = checked(&settings)?;

@@ -4,11 +4,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
+use crore_core::code::excerpt;
 use crore_core::handler::DEFAULT_QUEUE;
+use crore_wire::units::Period;
 use hyper::Method;
 use serde_json::{Value, json};
 
 use super::client::{ApiClient, list_field, path_segment};
+use super::job::RetryArgs;
 use super::{CommandContext, object_of};
 use crate::exit::{CliError, FailureCode, eprint_or_ignore};
 
@@ -52,15 +55,14 @@ pub(crate) struct HandlerArgs {
     /// Queue of its jobs, which a channel must serve (see `crore serve --channel`) [default: default]
     #[arg(long)]
     queue: Option<String>,
-    /// Maximum number of attempts of a job [default: 20]
-    #[arg(long, value_name = "N")]
-    attempts: Option<u32>,
+    #[command(flatten)]
+    retry: RetryArgs,
     /// Timeout of each run [default: none]
     #[arg(long, value_name = "DURATION")]
-    timeout: Option<String>,
+    timeout: Option<Period>,
     /// Retention of the results of done and dead jobs [default: not kept]
     #[arg(long, value_name = "DURATION")]
-    keep_result: Option<String>,
+    keep_result: Option<Period>,
     /// Keep runner instances in a pool and reuse them
     #[arg(long)]
     pooled: bool,
@@ -75,7 +77,7 @@ pub(crate) struct HandlerArgs {
     on_failure: Vec<String>,
     /// Repeat interval: each job that has ended is pushed again, at a multiple of the interval after its first due time
     #[arg(long, value_name = "DURATION")]
-    every: Option<String>,
+    every: Option<Period>,
     /// Schedule that pushes jobs of this kind: `cron 0 3 * * * in Europe/Berlin`, or `every 15m`
     #[arg(long, value_name = "TIMING")]
     schedule: Option<String>,
@@ -142,7 +144,7 @@ pub(crate) fn run(mut call: CommandContext, command: HandlerCommand) -> anyhow::
 /// The handler as a request body.
 fn body(set: HandlerArgs) -> anyhow::Result<Value> {
     let settings = set.settings.as_deref().map(settings).transpose()?;
-    let kept = |keep: String| json!({ "success": true, "failure": true, "keep": keep });
+    let kept = |keep: Period| json!({ "success": true, "failure": true, "keep": keep });
     let follow = |kinds: Vec<String>, gives: &str| -> Vec<Value> {
         kinds.into_iter().map(|kind| json!({ "kind": kind, "gives": gives })).collect()
     };
@@ -151,13 +153,13 @@ fn body(set: HandlerArgs) -> anyhow::Result<Value> {
         ("runner", Some(set.runner.into())),
         ("settings", settings),
         ("queue", set.queue.map(Into::into)),
-        ("retry", set.attempts.map(|n| json!({ "max_attempts": n }))),
-        ("timeout", set.timeout.map(Into::into)),
+        ("retry", set.retry.object()),
+        ("timeout", set.timeout.map(|timeout| json!(timeout))),
         ("results", set.keep_result.map(kept)),
         ("pooled", Some(set.pooled.into())),
         ("next", Some(next.into())),
         ("on_failure", Some(follow(set.on_failure, "summary").into())),
-        ("every", set.every.map(Into::into)),
+        ("every", set.every.map(|every| json!(every))),
         ("schedule", set.schedule.map(|timing| json!({ "timing": timing }))),
     ]))
 }
@@ -169,11 +171,15 @@ fn settings(text: &str) -> anyhow::Result<Value> {
             .map_err(|error| wrong(format!("cannot read `{path}`: {error}")))?,
         None => text.to_owned(),
     };
-    let settings: Value = serde_json::from_str(&read)
-        .map_err(|error| wrong(format!("the settings `{text}` are not JSON: {error}")))?;
+    let shown = excerpt(text);
+    let settings: Value = serde_json::from_str(&read).map_err(|error| match text == read {
+        // The position in an argument says nothing that the argument does not show.
+        true => wrong(format!("the settings `{shown}` are not JSON")),
+        false => wrong(format!("the settings in `{shown}` are not JSON: {error}")),
+    })?;
     match settings {
         Value::Object(_) => Ok(settings),
-        _ => Err(wrong(format!("the settings `{text}` are not a JSON object")).into()),
+        _ => Err(wrong(format!("the settings `{shown}` are not a JSON object")).into()),
     }
 }
 

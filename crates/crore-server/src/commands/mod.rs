@@ -4,6 +4,7 @@ pub(crate) mod bench;
 pub(crate) mod client;
 mod completions;
 mod config;
+pub(crate) mod group;
 pub(crate) mod handler;
 mod info;
 pub(crate) mod job;
@@ -12,8 +13,10 @@ pub(crate) mod queue;
 pub(crate) mod schedule;
 mod stats;
 mod store;
+mod store_report;
 pub(crate) mod tls;
 pub(crate) mod token;
+mod word;
 mod worker;
 
 use std::process::ExitCode;
@@ -32,6 +35,7 @@ pub(crate) fn run(command: CliCommand) -> anyhow::Result<ExitCode> {
         CliCommand::Dev { listen } => dev::run(&listen),
         CliCommand::Config(command) => config::run(command),
         CliCommand::Job { remote, command } => job::run(CommandContext::new(&remote)?, command),
+        CliCommand::Group { remote, command } => group::run(CommandContext::new(&remote)?, command),
         CliCommand::Queue { remote, command } => queue::run(CommandContext::new(&remote)?, command),
         CliCommand::Schedule { remote, command } => {
             schedule::run(CommandContext::new(&remote)?, command)
@@ -51,11 +55,12 @@ pub(crate) fn run(command: CliCommand) -> anyhow::Result<ExitCode> {
         CliCommand::Backup { remote, name: Some(name), .. } => {
             store::backup_running(CommandContext::new(&remote)?, &name)
         }
-        CliCommand::Backup { data, to, .. } => {
-            store::backup(&data.unwrap_or_default(), &to.unwrap_or_default())
+        CliCommand::Backup { remote, data, to, .. } => {
+            let out = CommandOutput::new(remote.output);
+            store::backup(out, &data.unwrap_or_default(), &to.unwrap_or_default())
         }
-        CliCommand::Verify { data } => store::verify(&data),
-        CliCommand::Repair { data } => store::repair(&data),
+        CliCommand::Verify { data, output } => store::verify(CommandOutput::new(output), &data),
+        CliCommand::Repair { data, output } => store::repair(CommandOutput::new(output), &data),
         CliCommand::PluginHost { library } => Ok(crore_plugin_host::main(&library)),
         CliCommand::Completions { shell } => completions::run(shell),
     }

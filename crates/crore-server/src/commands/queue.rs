@@ -9,7 +9,7 @@ use serde_json::json;
 
 use super::client::{list_field, path_segment, with_query};
 use super::{CommandContext, object_of};
-use crate::exit::{CliError, FailureCode};
+use crate::exit::FailureCode;
 use crate::output::Column;
 
 const COLUMNS: &[Column] = &[
@@ -44,7 +44,7 @@ pub(crate) enum QueueCommand {
         queue: String,
         /// Maximum time to wait
         #[arg(long, value_name = "DURATION", default_value = "60s")]
-        r#for: String,
+        r#for: Period,
     },
     /// Set the retention of ended jobs in a queue
     Set(QueueArgs),
@@ -56,13 +56,13 @@ pub(crate) struct QueueArgs {
     queue: String,
     /// Retention of done and cancelled jobs, such as 24h
     #[arg(long, value_name = "DURATION")]
-    keep_done: Option<String>,
+    keep_done: Option<Period>,
     /// Maximum number of done jobs to keep, and of cancelled jobs
     #[arg(long, value_name = "N")]
     max_done: Option<u64>,
     /// Retention of dead jobs, such as 180d
     #[arg(long, value_name = "DURATION")]
-    keep_dead: Option<String>,
+    keep_dead: Option<Period>,
     /// Maximum number of dead jobs to keep
     #[arg(long, value_name = "N")]
     max_dead: Option<u64>,
@@ -82,12 +82,12 @@ pub(crate) fn run(mut call: CommandContext, command: QueueCommand) -> anyhow::Re
             act(&mut call, &queue, "resume")?;
             call.out.confirm(&format!("queue `{queue}` resumed"))?;
         }
-        QueueCommand::Drain { queue, r#for } => return drain(&mut call, &queue, &r#for),
+        QueueCommand::Drain { queue, r#for } => return drain(&mut call, &queue, r#for),
         QueueCommand::Set(set) => {
             let body = object_of([
-                ("keep_done", set.keep_done.map(Into::into)),
+                ("keep_done", set.keep_done.map(|keep| json!(keep))),
                 ("max_done", set.max_done.map(Into::into)),
-                ("keep_dead", set.keep_dead.map(Into::into)),
+                ("keep_dead", set.keep_dead.map(|keep| json!(keep))),
                 ("max_dead", set.max_dead.map(Into::into)),
             ]);
             let path = format!("/v1/queues/{}", path_segment(&set.queue));
@@ -106,9 +106,7 @@ fn act(call: &mut CommandContext, queue: &str, act: &str) -> anyhow::Result<()> 
 /// Maximum wait per call, in milliseconds.
 const MAX_WAIT_MS: u64 = 30_000;
 
-fn drain(call: &mut CommandContext, queue: &str, at_most: &str) -> anyhow::Result<ExitCode> {
-    let at_most: Period =
-        at_most.parse().map_err(|wrong| CliError::new(FailureCode::Usage, wrong))?;
+fn drain(call: &mut CommandContext, queue: &str, at_most: Period) -> anyhow::Result<ExitCode> {
     let path = format!("/v1/queues/{}/drain", path_segment(queue));
     let mut left = at_most.0.as_millis();
     loop {

@@ -3,13 +3,18 @@
 use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
+use crore_core::schedule::Timing;
+use crore_wire::api::enums::Missed;
 use hyper::Method;
+use jiff::Timestamp;
+use jiff::tz::TimeZone;
 use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::CommandContext;
 use super::client::{list_field, path_segment, with_query};
 use super::job::{JobArgs, JobBody};
+use super::word::word;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -38,7 +43,7 @@ pub(crate) enum ScheduleCommand {
         /// Name of the schedule
         name: String,
     },
-    /// Show the next firing times of a timing
+    /// Show the next firing times of a timing, in its own time zone and in UTC
     Preview {
         /// Timing: `cron 0 3 * * * in Europe/Berlin`, or `every 15m`
         timing: String,
@@ -56,8 +61,8 @@ pub(crate) struct ScheduleArgs {
     timing: String,
     /// Policy for firing times missed while the server was down: skip, once (one job for all of them),
     /// all (one job for each) [default: skip]
-    #[arg(long, value_name = "POLICY")]
-    missed: Option<String>,
+    #[arg(long, value_name = "POLICY", value_parser = word::<Missed>)]
+    missed: Option<Missed>,
     #[command(flatten)]
     job: JobArgs,
 }
@@ -67,7 +72,7 @@ pub(crate) struct ScheduleArgs {
 struct ScheduleBody {
     timing: String,
     #[serde(skip_serializing_if = "Option::is_none")]
-    missed: Option<String>,
+    missed: Option<Missed>,
     job: JobBody,
 }
 
@@ -106,12 +111,31 @@ pub(crate) fn run(mut call: CommandContext, command: ScheduleCommand) -> anyhow:
         ScheduleCommand::Preview { timing, n } => {
             let query = [("timing", Some(timing)), ("n", Some(n.to_string()))];
             let ahead = call.client.get(&with_query("/v1/preview", &query))?;
+            let zone = zone_of(ahead["timing"].as_str().unwrap_or_default());
             let ticks = list_field(ahead, "ticks").into_iter();
-            let rows: Vec<Value> = ticks.map(|at| json!({ "at": at })).collect();
-            call.out.rows(&[("AT", "/at")], &rows)?;
+            let rows: Vec<Value> = ticks.map(|at| tick_row(at, &zone)).collect();
+            call.out.rows(&[("LOCAL", "/local"), ("AT", "/at")], &rows)?;
         }
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// The time zone of a timing. Intervals have none: UTC.
+fn zone_of(timing: &str) -> TimeZone {
+    let name = match Timing::parse("timing", timing) {
+        Ok(Timing::Cron(cron)) => cron.zone().to_owned(),
+        _ => return TimeZone::UTC,
+    };
+    jiff::tz::TimeZoneDatabase::bundled().get(&name).unwrap_or(TimeZone::UTC)
+}
+
+/// A tick in UTC, and as the clocks of its zone show it.
+fn tick_row(at: Value, zone: &TimeZone) -> Value {
+    let instant = at.as_str().and_then(|text| text.parse::<Timestamp>().ok());
+    let local = instant.map(|instant| {
+        instant.to_zoned(zone.clone()).strftime("%Y-%m-%d %H:%M:%S %Z (%a)").to_string()
+    });
+    json!({ "at": at, "local": local })
 }
 
 fn path(name: &str) -> String {

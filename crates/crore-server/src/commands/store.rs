@@ -13,12 +13,12 @@ use crore_store::embedded::{self, Embedded, Options};
 use hyper::Method;
 use serde_json::{Value, json};
 
-use super::CommandContext;
+use super::{CommandContext, store_report};
 use crate::exit::{CliError, FailureCode};
 use crate::output::{CommandOutput, OutputFormat, spinner};
 
 /// Copies a store into an empty directory.
-pub(crate) fn backup(data: &Path, to: &Path) -> anyhow::Result<ExitCode> {
+pub(crate) fn backup(mut out: CommandOutput, data: &Path, to: &Path) -> anyhow::Result<ExitCode> {
     drop(open_existing(data)?);
     let busy = spinner("reading the store");
     let store = Embedded::open(data, Arc::new(SystemClock), Options::default())
@@ -35,14 +35,22 @@ pub(crate) fn backup(data: &Path, to: &Path) -> anyhow::Result<ExitCode> {
         count(made.segments as u64, "segment"),
         made.commit
     );
-    CommandOutput::new(OutputFormat::Table).line(&line)?;
+    match out.format() {
+        OutputFormat::Table => out.line(&line)?,
+        OutputFormat::Json | OutputFormat::Jsonl => {
+            let (bytes, segments, commit) = (made.bytes, made.segments, made.commit);
+            let to = to.display().to_string();
+            let made = json!({ "to": to, "bytes": bytes, "segments": segments, "commit": commit });
+            out.object(&made, &[])?;
+        }
+    }
     Ok(ExitCode::SUCCESS)
 }
 
 /// Asks a running server for a backup.
 pub(crate) fn backup_running(mut call: CommandContext, name: &str) -> anyhow::Result<ExitCode> {
     let busy = spinner("backing up");
-    let made = call.client.call(&Method::POST, "/v1/backups", &json!({ "name": name }))?;
+    let mut made = call.client.call(&Method::POST, "/v1/backups", &json!({ "name": name }))?;
     busy.finish_and_clear();
     let number = |field: &str| made.get(field).and_then(Value::as_u64).unwrap_or_default();
     let line = format!(
@@ -51,38 +59,51 @@ pub(crate) fn backup_running(mut call: CommandContext, name: &str) -> anyhow::Re
         count(number("segments"), "segment"),
         number("commit")
     );
-    call.out.confirm(&line)?;
+    match call.out.format() {
+        OutputFormat::Table => call.out.line(&line)?,
+        OutputFormat::Json | OutputFormat::Jsonl => {
+            made["did"] = line.into();
+            call.out.object(&made, &[])?;
+        }
+    }
     Ok(ExitCode::SUCCESS)
 }
 
 /// Checks a store and prints what is damaged.
-pub(crate) fn verify(data: &Path) -> anyhow::Result<ExitCode> {
+pub(crate) fn verify(mut out: CommandOutput, data: &Path) -> anyhow::Result<ExitCode> {
     let disk = open_existing(data)?;
     let busy = spinner("checking the store");
     let report = embedded::verify(&disk).map_err(|error| with_path(error, data))?;
     busy.finish_and_clear();
-    let mut out = CommandOutput::new(OutputFormat::Table);
-    out.line(report.to_string().trim_end())?;
-    if report.is_good() {
-        return Ok(ExitCode::SUCCESS);
+    match out.format() {
+        OutputFormat::Table => {
+            out.line(report.to_string().trim_end())?;
+            if !report.is_good() {
+                let dir = data.display();
+                out.line(&format!(
+                    "copy the directory, then run `crore repair {dir}` to make what is left usable"
+                ))?;
+            }
+        }
+        OutputFormat::Json | OutputFormat::Jsonl => {
+            out.object(&store_report::verified(&report), &[])?;
+        }
     }
-    let dir = data.display();
-    out.line(&format!(
-        "copy the directory, then run `crore repair {dir}` to make what is left usable"
-    ))?;
-    Ok(FailureCode::Failed.into())
+    Ok(if report.is_good() { ExitCode::SUCCESS } else { FailureCode::Failed.into() })
 }
 
 /// Repairs a store and prints what is lost.
-pub(crate) fn repair(data: &Path) -> anyhow::Result<ExitCode> {
+pub(crate) fn repair(mut out: CommandOutput, data: &Path) -> anyhow::Result<ExitCode> {
     let disk = open_existing(data)?;
     let busy = spinner("repairing the store");
     let repairs = embedded::repair(&disk).map_err(|error| with_path(error, data))?;
     busy.finish_and_clear();
-    let mut out = CommandOutput::new(OutputFormat::Table);
-    match repairs.is_empty() {
-        true => out.line("no damage found; nothing was changed")?,
-        false => out.line(repairs.to_string().trim_end())?,
+    match (out.format(), repairs.is_empty()) {
+        (OutputFormat::Table, true) => out.line("no damage found; nothing was changed")?,
+        (OutputFormat::Table, false) => out.line(repairs.to_string().trim_end())?,
+        (OutputFormat::Json | OutputFormat::Jsonl, _) => {
+            out.object(&store_report::repaired(&repairs), &[])?;
+        }
     }
     Ok(if repairs.has_losses() { FailureCode::Failed.into() } else { ExitCode::SUCCESS })
 }

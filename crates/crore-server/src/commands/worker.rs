@@ -59,7 +59,7 @@ pub(crate) fn run(remote: &RemoteArgs, hosting: &WorkerArgs) -> anyhow::Result<E
                 return Ok(ExitCode::SUCCESS);
             }
         };
-        let name = hosting.name.clone().unwrap_or_default();
+        let name = hosting.display_name();
         let channels = config.runners.named_channels();
         tracing::info!(server = %remote.server, "connected");
         runners::log_channels(&channels, &config);

@@ -4,21 +4,24 @@ use std::io::{self, BufRead, IsTerminal};
 use std::process::ExitCode;
 
 use clap::Args;
+use crore_wire::api::enums::State;
+use crore_wire::units::{Moment, Period};
 use hyper::Method;
 use serde_json::{Map, Value, json};
 
+use super::super::word::word;
 use super::super::{CommandContext, object_of};
 use super::inspect::path;
 use crate::exit::{CliError, FailureCode, eprint_or_ignore};
-use crate::output::spinner;
+use crate::output::{OutputFormat, spinner};
 
 #[derive(Debug, Args)]
 pub(crate) struct JobSelection {
     /// Job ids
     ids: Vec<String>,
     /// Select jobs in this state; may be repeated
-    #[arg(long, conflicts_with = "ids")]
-    state: Vec<String>,
+    #[arg(long, value_parser = word::<State>, conflicts_with = "ids")]
+    state: Vec<State>,
     /// Select jobs in this queue
     #[arg(long, conflicts_with = "ids")]
     queue: Option<String>,
@@ -30,14 +33,14 @@ pub(crate) struct JobSelection {
     label: Vec<(String, String)>,
     /// Select jobs pushed before this time
     #[arg(long, value_name = "TIME", conflicts_with = "ids")]
-    pushed_before: Option<String>,
+    pushed_before: Option<Moment>,
     /// Select all jobs
     #[arg(long, conflicts_with = "ids")]
     all: bool,
-    /// Only count the selected jobs
+    /// Only print how many jobs would be changed
     #[arg(long, conflicts_with = "ids")]
     dry_run: bool,
-    /// Do not ask for confirmation
+    /// Do not ask for confirmation; needed without a terminal to ask on
     #[arg(short, long)]
     yes: bool,
 }
@@ -54,10 +57,10 @@ pub(crate) struct EditArgs {
     priority: Option<i32>,
     /// New earliest start, such as 2026-11-15T08:00:00Z
     #[arg(long, value_name = "TIME", conflicts_with = "delay")]
-    due: Option<String>,
+    due: Option<Moment>,
     /// New earliest start, as a delay from now, such as 10m
     #[arg(long, value_name = "DURATION")]
-    delay: Option<String>,
+    delay: Option<Period>,
 }
 
 pub(crate) fn run(
@@ -111,11 +114,11 @@ fn act_on_matching(
 ) -> anyhow::Result<ExitCode> {
     let labels: Map<_, _> = which.label.into_iter().map(|(k, v)| (k, v.into())).collect();
     let filter = object_of([
-        ("states", Some(which.state.into())),
+        ("states", Some(json!(which.state))),
         ("queue", which.queue.map(Into::into)),
         ("kind", which.kind.map(Into::into)),
         ("labels", Some(Value::Object(labels))),
-        ("pushed_before", which.pushed_before.map(Into::into)),
+        ("pushed_before", which.pushed_before.map(|time| json!(time))),
         ("all", Some(which.all.into())),
     ]);
     let body = |dry_run: bool| json!({ "act": act, "filter": filter, "dry_run": dry_run });
@@ -125,11 +128,10 @@ fn act_on_matching(
     counting.finish_and_clear();
     let n = would.pointer("/done").and_then(Value::as_u64).unwrap_or(0);
     if which.dry_run {
-        call.out.object(&would, TALLY)?;
-        return Ok(ExitCode::SUCCESS);
+        return print_dry_run(call, act, would);
     }
-    if !which.yes && n > 0 && !is_confirmed(&format!("{act} {n} jobs? [y/N] "))? {
-        return Err(CliError::new(FailureCode::Failed, "cancelled; nothing was changed").into());
+    if !which.yes && n > 0 {
+        confirm(&format!("{act} {}", jobs(n)))?;
     }
     let working = spinner("working");
     let done = call.client.post(ACT, &body(false))?;
@@ -141,24 +143,58 @@ fn act_on_matching(
 const ACT: &str = "/v1/jobs/act";
 const TALLY: &[&str] = &["seen", "matched", "done"];
 
-/// Asks for confirmation on a terminal; scripts are not asked.
-fn is_confirmed(question: &str) -> io::Result<bool> {
+/// Prints what an action would do.
+fn print_dry_run(
+    mut call: CommandContext,
+    act: &str,
+    mut would: Value,
+) -> anyhow::Result<ExitCode> {
+    let number = |name: &str| would.get(name).and_then(Value::as_u64).unwrap_or(0);
+    let (matched, n) = (number("matched"), number("done"));
+    match call.out.format() {
+        OutputFormat::Table => {
+            let not_affected = match matched.saturating_sub(n) {
+                0 => String::new(),
+                rest => format!("; {rest} more match, and would stay as they are"),
+            };
+            call.out.line(&format!("would {act} {}{not_affected}", jobs(n)))?;
+        }
+        OutputFormat::Json | OutputFormat::Jsonl => {
+            would["dry_run"] = true.into();
+            call.out.object(&would, TALLY)?;
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn jobs(n: u64) -> String {
+    if n == 1 { "1 job".to_owned() } else { format!("{n} jobs") }
+}
+
+/// Asks for confirmation. Without a terminal nobody can answer, so it is refused.
+fn confirm(action: &str) -> anyhow::Result<()> {
     let stdin = io::stdin();
     if !stdin.is_terminal() {
-        return Ok(true);
+        let message = format!(
+            "there is no terminal to confirm this on: set `--yes` to {action}, or `--dry-run` to change nothing"
+        );
+        return Err(CliError::new(FailureCode::Usage, message).into());
     }
-    eprint_or_ignore(question);
+    eprint_or_ignore(&format!("{action}? [y/N] "));
     let mut answer = String::new();
     stdin.lock().read_line(&mut answer)?;
-    Ok(matches!(answer.trim(), "y" | "Y" | "yes"))
+    match answer.trim() {
+        "y" | "Y" | "yes" => Ok(()),
+        _ => Err(CliError::new(FailureCode::Failed, "cancelled; nothing was changed").into()),
+    }
 }
 
 pub(crate) fn edit(mut call: CommandContext, edit: EditArgs) -> anyhow::Result<ExitCode> {
     let change = object_of([
         ("queue", edit.queue.map(Into::into)),
         ("priority", edit.priority.map(Into::into)),
-        ("due", edit.due.map(Into::into)),
-        ("delay", edit.delay.map(Into::into)),
+        ("due", edit.due.map(|due| json!(due))),
+        ("delay", edit.delay.map(|delay| json!(delay))),
     ]);
     if change == json!({}) {
         let message = "nothing to change: set `--queue`, `--priority`, `--due` or `--delay`";

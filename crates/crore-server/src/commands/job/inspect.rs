@@ -2,13 +2,15 @@
 
 use std::process::ExitCode;
 
-use base64::prelude::{BASE64_STANDARD, Engine as _};
 use clap::Args;
+use crore_wire::api::enums::State;
 use crore_wire::units::Period;
 use serde_json::{Value, json};
 
 use super::super::CommandContext;
 use super::super::client::{path_segment, with_query};
+use super::super::word::{word, word_of};
+use super::show;
 use crate::exit::{CliError, FailureCode};
 use crate::output::{Column, OutputFormat};
 
@@ -23,15 +25,11 @@ const COLUMNS: &[Column] = &[
     ("ERROR", "/history/0/error"),
 ];
 
-/// Fields of a job that are shown first.
-const FIRST_FIELDS: &[&str] =
-    &["id", "state", "why", "queue", "kind", "payload", "attempt", "max_attempts", "history"];
-
 #[derive(Debug, Args)]
 pub(crate) struct ListArgs {
     /// Only jobs in this state: waiting, scheduled, ready, running, done, dead, cancelled
-    #[arg(long)]
-    state: Option<String>,
+    #[arg(long, value_parser = word::<State>)]
+    state: Option<State>,
     /// Only jobs in this queue
     #[arg(long)]
     queue: Option<String>,
@@ -53,22 +51,32 @@ pub(crate) fn get(
     let text = call.client.get_text(&path)?;
     if call.out.format() != OutputFormat::Table && !notes && !why {
         // Printed as the server wrote it, so that the payload is not re-encoded.
-        call.out.line(&text)?;
+        call.out.json_line(&text)?;
         return Ok(ExitCode::SUCCESS);
     }
     let mut job: Value = serde_json::from_str(&text)?;
     if notes {
         job["notes"] = call.client.get(&format!("{path}/notes"))?;
     }
+    let mut reasons = None;
     if why {
         let explained = call.client.get(&format!("{path}/explain"))?;
-        let reasons = explained.get("reasons").cloned().unwrap_or_default();
-        match call.out.format() {
-            OutputFormat::Table => job["why"] = joined_details(&reasons),
-            OutputFormat::Json | OutputFormat::Jsonl => job["reasons"] = reasons,
+        reasons = Some(explained.get("reasons").cloned().unwrap_or_default());
+    }
+    match call.out.format() {
+        OutputFormat::Table => {
+            if let Some(reasons) = reasons {
+                job["why"] = joined_details(&reasons);
+            }
+            show::print(&mut call.out, job)?;
+        }
+        OutputFormat::Json | OutputFormat::Jsonl => {
+            if let Some(reasons) = reasons {
+                job["reasons"] = reasons;
+            }
+            call.out.object(&job, &[])?;
         }
     }
-    call.out.object(&job, FIRST_FIELDS)?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -86,7 +94,7 @@ pub(crate) fn ls(mut call: CommandContext, ls: &ListArgs) -> anyhow::Result<Exit
     while jobs.len() < ls.n {
         let limit = PAGE.min(ls.n - jobs.len());
         let query = [
-            ("state", ls.state.clone()),
+            ("state", ls.state.map(|state| word_of(&state))),
             ("queue", ls.queue.clone()),
             ("kind", ls.kind.clone()),
             ("cursor", cursor),
@@ -108,36 +116,39 @@ pub(crate) fn ls(mut call: CommandContext, ls: &ListArgs) -> anyhow::Result<Exit
 /// Maximum wait per call, in milliseconds.
 const MAX_WAIT_MS: u64 = 30_000;
 
-pub(crate) fn wait(mut call: CommandContext, id: &str, at_most: &str) -> anyhow::Result<ExitCode> {
+pub(crate) fn wait(
+    mut call: CommandContext,
+    id: &str,
+    at_most: Period,
+) -> anyhow::Result<ExitCode> {
     let (text, mut answer) = wait_for_end(&mut call, id, at_most)?;
     let is_done = answer.get("state") == Some(&json!("done"));
     match call.out.format() {
         OutputFormat::Table => {
-            let read = decoded_result(&answer).and_then(|bytes| String::from_utf8(bytes).ok());
-            if let (Some(text), Value::Object(fields)) = (read, &mut answer) {
-                fields.retain(|name, _| name != "result_base64" && name != "encoding");
-                fields.insert("result".to_owned(), text.trim_end().into());
-            }
+            show::decode(&mut answer, "result");
             call.out.object(&answer, &["id", "ended", "state", "result", "error"])?;
         }
-        OutputFormat::Json | OutputFormat::Jsonl => call.out.line(&text)?,
+        OutputFormat::Json | OutputFormat::Jsonl => call.out.json_line(&text)?,
     }
     Ok(if is_done { ExitCode::SUCCESS } else { FailureCode::Failed.into() })
 }
 
-/// Prints the result of a job unmodified.
+/// Prints the result of a job: unmodified, or in JSON formats the response.
 pub(crate) fn result(
     mut call: CommandContext,
     id: &str,
-    at_most: &str,
+    at_most: Period,
 ) -> anyhow::Result<ExitCode> {
-    let (_, answer) = wait_for_end(&mut call, id, at_most)?;
+    let (response, answer) = wait_for_end(&mut call, id, at_most)?;
     let text = |name: &str| answer.get(name).and_then(Value::as_str).unwrap_or_default().to_owned();
-    let given = decoded_result(&answer)
+    let given = show::decoded(&answer, "result")
         .or_else(|| answer.get("result").map(|json| format!("{json}\n").into()));
     match (text("state").as_str(), given) {
         ("done", Some(given)) => {
-            call.out.bytes(&given)?;
+            match call.out.format() {
+                OutputFormat::Table => call.out.bytes(&given)?,
+                OutputFormat::Json | OutputFormat::Jsonl => call.out.json_line(&response)?,
+            }
             Ok(ExitCode::SUCCESS)
         }
         ("done", None) => {
@@ -158,20 +169,12 @@ pub(crate) fn result(
     }
 }
 
-/// Decodes a result that is not JSON.
-fn decoded_result(answer: &Value) -> Option<Vec<u8>> {
-    let text = answer.get("result_base64")?.as_str()?;
-    BASE64_STANDARD.decode(text).ok()
-}
-
 /// Waits for the end of a job. Returns the response as text and parsed; the job may not have ended in time.
 fn wait_for_end(
     call: &mut CommandContext,
     id: &str,
-    at_most: &str,
+    at_most: Period,
 ) -> anyhow::Result<(String, Value)> {
-    let at_most: Period =
-        at_most.parse().map_err(|wrong| CliError::new(FailureCode::Usage, wrong))?;
     let mut left = at_most.0.as_millis();
     loop {
         let some = left.min(MAX_WAIT_MS);

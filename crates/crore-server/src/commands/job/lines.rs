@@ -5,8 +5,7 @@ use std::io::{self, BufRead, StdinLock};
 use serde::Serialize;
 use serde_json::value::RawValue;
 
-use super::JobArgs;
-use super::new::JobBody;
+use super::new::{JobBody, NewJobArgs};
 
 /// Content of each line.
 #[derive(Debug)]
@@ -14,7 +13,7 @@ pub(super) enum LineContent {
     /// A complete job.
     Job,
     /// The payload of a job with these flags.
-    Payload(Box<JobArgs>),
+    Payload(Box<NewJobArgs>),
 }
 
 /// Jobs in the lines of standard input, in batches. Empty lines are skipped.
@@ -24,7 +23,7 @@ pub(super) struct JobLines {
     input: io::Lines<StdinLock<'static>>,
     /// Number of the current line, from 1.
     number: u64,
-    /// Lines that are not JSON, with the parse error.
+    /// Lines that are not a job, with the reason.
     errors: Vec<(u64, String)>,
 }
 
@@ -43,17 +42,32 @@ pub(super) enum InputJob {
 const MAX_BATCH_JOBS: usize = 500;
 const MAX_BATCH_BYTES: usize = 2 << 20;
 
+impl LineContent {
+    /// The job in a line.
+    fn job(&self, line: &str) -> Result<InputJob, String> {
+        match self {
+            Self::Job => match serde_json::from_str(line) {
+                Ok(parsed) => Ok(InputJob::Written(parsed)),
+                Err(error) => Err(format!("not JSON: {error}")),
+            },
+            Self::Payload(job) => {
+                (**job).clone().body_of_line(line).map(|body| InputJob::Made(Box::new(body)))
+            }
+        }
+    }
+}
+
 impl JobLines {
     pub(super) fn new(line: LineContent) -> Self {
         Self { line, input: io::stdin().lock().lines(), number: 0, errors: Vec::new() }
     }
 
-    /// Removes and returns the lines that were not JSON.
+    /// Removes and returns the lines that were not a job.
     pub(super) fn take_errors(&mut self) -> Vec<(u64, String)> {
         std::mem::take(&mut self.errors)
     }
 
-    /// Reads the next batch; empty at the end. Lines that are not JSON are skipped and [recorded](Self::take_errors).
+    /// Reads the next batch; empty at the end. Lines that are not a job are skipped and [recorded](Self::take_errors).
     pub(super) fn batch(&mut self) -> anyhow::Result<Vec<NumberedJob>> {
         let (mut jobs, mut bytes) = (Vec::new(), 0);
         while jobs.len() < MAX_BATCH_JOBS && bytes < MAX_BATCH_BYTES {
@@ -62,21 +76,13 @@ impl JobLines {
             if text.trim().is_empty() {
                 continue;
             }
-            let parsed: Box<RawValue> = match serde_json::from_str(&text) {
-                Ok(parsed) => parsed,
-                Err(error) => {
-                    self.errors.push((self.number, format!("not JSON: {error}")));
-                    continue;
+            match self.line.job(&text) {
+                Ok(job) => {
+                    bytes += text.len();
+                    jobs.push((self.number, job));
                 }
-            };
-            let job = match &self.line {
-                LineContent::Job => InputJob::Written(parsed),
-                LineContent::Payload(job) => {
-                    InputJob::Made(Box::new((**job).clone().body_with(Some(parsed))))
-                }
-            };
-            bytes += text.len();
-            jobs.push((self.number, job));
+                Err(why) => self.errors.push((self.number, why)),
+            }
         }
         Ok(jobs)
     }

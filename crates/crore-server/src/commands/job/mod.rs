@@ -4,13 +4,18 @@ mod act;
 mod inspect;
 mod lines;
 mod new;
+mod payload;
 mod push;
+mod retry;
+mod show;
 
 use std::process::ExitCode;
 
 use clap::Subcommand;
+use crore_wire::units::Period;
 
 pub(crate) use new::{JobArgs, JobBody};
+pub(crate) use retry::RetryArgs;
 
 use super::CommandContext;
 
@@ -18,8 +23,11 @@ const PUSH_EXAMPLES: &str = "\
 Examples:
   crore job push mail '{\"to\": \"ada\"}'               one job
   crore job push mail @letter.json --delay 10m      payload from a file, starts after ten minutes
+  crore job push scan --file page.png --encoding bytes
   crore job push mail - < letters.jsonl             one job per line; the line is its payload
-  crore job push - < jobs.jsonl                     one job per line: {\"kind\": \"mail\", …}";
+  crore job push - < jobs.jsonl                     one job per line: {\"kind\": \"mail\", …}
+
+Without flags for retries, a job has the retry policy of its kind's handler, or the default policy.";
 
 const RETRY_EXAMPLES: &str = "\
 Examples:
@@ -63,7 +71,7 @@ pub(crate) enum JobCommand {
         id: String,
         /// Maximum time to wait
         #[arg(long, value_name = "DURATION", default_value = "24h")]
-        r#for: String,
+        r#for: Period,
     },
     /// Print the result of a job, unmodified
     #[command(
@@ -74,7 +82,7 @@ pub(crate) enum JobCommand {
         id: String,
         /// Maximum time to wait for the job to end
         #[arg(long, value_name = "DURATION", default_value = "0s")]
-        r#for: String,
+        r#for: Period,
     },
     /// Run dead or cancelled jobs again, or scheduled jobs now
     #[command(after_help = RETRY_EXAMPLES)]
@@ -94,8 +102,8 @@ pub(crate) fn run(call: CommandContext, command: JobCommand) -> anyhow::Result<E
         JobCommand::Push(push) => push::run(call, *push),
         JobCommand::Get { id, notes, why } => inspect::get(call, &id, notes, why),
         JobCommand::Ls(ls) => inspect::ls(call, &ls),
-        JobCommand::Wait { id, r#for } => inspect::wait(call, &id, &r#for),
-        JobCommand::Result { id, r#for } => inspect::result(call, &id, &r#for),
+        JobCommand::Wait { id, r#for } => inspect::wait(call, &id, r#for),
+        JobCommand::Result { id, r#for } => inspect::result(call, &id, r#for),
         JobCommand::Retry(which) => act::run(call, "retry", which),
         JobCommand::Cancel(which) => act::run(call, "cancel", which),
         JobCommand::Edit(edit) => act::edit(call, edit),

@@ -1,116 +1,236 @@
 //! Flags that describe a job to push.
 
 use clap::Args;
+use crore_wire::api::enums::{Encoding, Hold, Needs};
+use crore_wire::units::{Moment, Period};
 use serde::Serialize;
-use serde_json::value::RawValue;
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 use super::super::object_of;
-use crate::exit::{CliError, FailureCode};
+use super::super::word::word;
+use super::payload::{JobPayload, PayloadSource};
+use super::retry::RetryArgs;
 
+/// Flags of a job, pushed now or by a schedule.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct JobArgs {
     /// Kind of the job
     pub(super) kind: String,
-    /// Payload: JSON, or @FILE
+    /// Payload: JSON (see --encoding), or @FILE
+    #[arg(conflicts_with = "file")]
     pub(super) payload: Option<String>,
+    /// File with the payload
+    #[arg(long, value_name = "PATH")]
+    file: Option<String>,
+    /// Encoding of the payload: json, msgpack, protobuf, text, bytes [default: json]
+    #[arg(long, value_parser = word::<Encoding>)]
+    encoding: Option<Encoding>,
     /// Queue [default: that of the kind's handler, or the queue named after the kind]
     #[arg(long)]
     queue: Option<String>,
     /// Priority; smaller runs first [default: 0]
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
     priority: Option<i32>,
-    /// Earliest start, such as 2026-11-15T08:00:00Z [default: now]
-    #[arg(long, value_name = "TIME", conflicts_with = "delay")]
-    due: Option<String>,
     /// Delay before the earliest start, such as 10m
     #[arg(long, value_name = "DURATION")]
-    delay: Option<String>,
-    /// Maximum number of attempts [default: 20, or that of the kind's handler]
-    #[arg(long, value_name = "N")]
-    attempts: Option<u32>,
+    delay: Option<Period>,
+    #[command(flatten)]
+    retry: RetryArgs,
     /// Timeout of each run [default: that of the kind's handler, or none]
     #[arg(long, value_name = "DURATION")]
-    timeout: Option<String>,
+    timeout: Option<Period>,
     /// Lease duration: a job whose lease is not renewed for this long goes to another worker [default: 30s]
     #[arg(long, value_name = "DURATION")]
-    lease: Option<String>,
+    lease: Option<Period>,
     /// Retention of the result [default: that of the kind's handler, or not kept]
     #[arg(long, value_name = "DURATION")]
-    keep_result: Option<String>,
+    keep_result: Option<Period>,
     /// Unique key: while an unfinished job has it, another push stores nothing and returns that job
     #[arg(long, value_name = "KEY")]
     unique: Option<String>,
-    /// Your own id for the job; another push with the same id stores nothing and returns the first job
-    #[arg(long, value_name = "ID")]
-    client_id: Option<String>,
-    /// Job that must succeed first; may be repeated
-    #[arg(long, value_name = "ID")]
-    after: Vec<String>,
+    /// When the unique key is released: until-start, until-success, until-end, window [default: until-end]
+    #[arg(long, value_name = "HOLD", value_parser = word::<Hold>, requires = "unique")]
+    unique_hold: Option<Hold>,
+    /// Maximum time for which the unique key is held
+    #[arg(long, value_name = "DURATION", requires = "unique")]
+    unique_window: Option<Period>,
     /// Label; may be repeated
     #[arg(long, value_name = "NAME=VALUE", value_parser = crate::cli::pair)]
     label: Vec<(String, String)>,
 }
 
+/// Flags of a job that is pushed now.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct NewJobArgs {
+    #[command(flatten)]
+    pub(super) job: JobArgs,
+    /// Earliest start, such as 2026-11-15T08:00:00Z [default: now]
+    #[arg(long, value_name = "TIME", conflicts_with = "delay")]
+    due: Option<Moment>,
+    /// Your own id for the job; another push with the same id stores nothing and returns the first job
+    #[arg(long, value_name = "ID")]
+    client_id: Option<String>,
+    /// Group to join; see `crore group`
+    #[arg(long, value_name = "ID")]
+    group: Option<String>,
+    /// Job to wait for; may be repeated
+    #[arg(long, value_name = "ID")]
+    after: Vec<String>,
+    /// Group to wait for; may be repeated
+    #[arg(long, value_name = "ID")]
+    after_group: Vec<String>,
+    /// Condition of --after and --after-group: success, end [default: success]
+    #[arg(long, value_parser = word::<Needs>)]
+    needs: Option<Needs>,
+}
+
 impl JobArgs {
     /// The job as a request body.
     pub(crate) fn body(self) -> anyhow::Result<JobBody> {
-        let payload = match self.payload.as_deref() {
-            Some(text) => Some(payload(text)?),
-            None => None,
-        };
+        let source =
+            PayloadSource { argument: self.payload.as_deref(), file: self.file.as_deref() };
+        let payload = source.read(self.encoding.unwrap_or(Encoding::Json))?;
         Ok(self.body_with(payload))
     }
 
-    /// The same with another payload.
-    pub(super) fn body_with(self, payload: Option<Box<RawValue>>) -> JobBody {
-        let after = |id: String| object_of([("job", Some(id.into()))]);
+    fn body_with(self, payload: JobPayload) -> JobBody {
         let labels: Map<_, _> = self.label.into_iter().map(|(k, v)| (k, v.into())).collect();
+        let (hold, window) = (self.unique_hold, self.unique_window);
+        let unique = |key: String| {
+            let hold = hold.map(|hold| json!(hold));
+            let window = window.map(|window| json!(window));
+            object_of([("key", Some(key.into())), ("hold", hold), ("window", window)])
+        };
+        let period = |period: Option<Period>| period.map(|period| json!(period));
         let fields = object_of([
             ("kind", Some(self.kind.into())),
             ("queue", self.queue.map(Into::into)),
             ("priority", self.priority.map(Into::into)),
-            ("due", self.due.map(Into::into)),
-            ("delay", self.delay.map(Into::into)),
-            ("retry", self.attempts.map(|n| object_of([("max_attempts", Some(n.into()))]))),
-            ("timeout", self.timeout.map(Into::into)),
-            ("lease", self.lease.map(Into::into)),
-            ("keep_result", self.keep_result.map(Into::into)),
-            ("unique", self.unique.map(|key| object_of([("key", Some(key.into()))]))),
-            ("client_id", self.client_id.map(Into::into)),
-            ("after", Some(self.after.into_iter().map(after).collect())),
+            ("delay", period(self.delay)),
+            ("retry", self.retry.object()),
+            ("timeout", period(self.timeout)),
+            ("lease", period(self.lease)),
+            ("keep_result", period(self.keep_result)),
+            ("unique", self.unique.map(unique)),
             ("labels", Some(Value::Object(labels))),
         ]);
         JobBody { payload, fields }
     }
 }
 
-/// Request body of a job; the payload is sent as written.
+impl NewJobArgs {
+    /// The job as a request body.
+    pub(super) fn body(self) -> anyhow::Result<JobBody> {
+        let more = self.more();
+        Ok(self.job.body()?.with(more))
+    }
+
+    /// The same with the payload in a line of the input.
+    pub(super) fn body_of_line(self, line: &str) -> Result<JobBody, String> {
+        let more = self.more();
+        let payload = JobPayload::of_text(line, self.job.encoding.unwrap_or(Encoding::Json))?;
+        Ok(self.job.body_with(payload).with(more))
+    }
+
+    fn more(&self) -> Value {
+        let needs = self.needs.map(|needs| json!(needs));
+        let wait = |field: &'static str, id: &String| {
+            object_of([(field, Some(id.clone().into())), ("needs", needs.clone())])
+        };
+        let after = self.after.iter().map(|id| wait("job", id));
+        let after: Vec<_> =
+            after.chain(self.after_group.iter().map(|id| wait("group", id))).collect();
+        object_of([
+            ("due", self.due.map(|due| json!(due))),
+            ("client_id", self.client_id.clone().map(Into::into)),
+            ("group", self.group.as_ref().map(|id| json!({ "id": id }))),
+            ("after", Some(after.into())),
+        ])
+    }
+}
+
+/// Request body of a job; a JSON payload is sent as written.
 #[derive(Debug, Serialize)]
 pub(crate) struct JobBody {
-    #[serde(skip_serializing_if = "Option::is_none")]
-    payload: Option<Box<RawValue>>,
+    #[serde(flatten)]
+    payload: JobPayload,
     #[serde(flatten)]
     fields: Value,
 }
 
-/// Reads a payload argument: JSON, or the JSON in a file.
-fn payload(text: &str) -> anyhow::Result<Box<RawValue>> {
-    if let Some(path) = text.strip_prefix('@') {
-        let read = std::fs::read_to_string(path);
-        let text = read.map_err(|error| wrong(format!("cannot read `{path}`: {error}")))?;
-        return json(&text, path);
+impl JobBody {
+    /// Adds fields.
+    fn with(mut self, more: Value) -> Self {
+        if let (Value::Object(fields), Value::Object(more)) = (&mut self.fields, more) {
+            fields.extend(more);
+        }
+        self
     }
-    json(text, text)
 }
 
-fn json(text: &str, shown: &str) -> anyhow::Result<Box<RawValue>> {
-    let parsed = serde_json::from_str(text).map_err(|error| {
-        wrong(format!("the payload `{shown}` is not JSON: {error}; write a string as '\"text\"'"))
-    });
-    Ok(parsed?)
-}
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
 
-fn wrong(message: String) -> CliError {
-    CliError::new(FailureCode::Usage, message)
+    use super::*;
+
+    #[derive(Debug, Parser)]
+    struct PushCommand {
+        #[command(flatten)]
+        new: NewJobArgs,
+    }
+
+    /// The body of a push with these arguments.
+    fn body(arguments: &[&str]) -> Value {
+        let parsed = PushCommand::try_parse_from([&["push"], arguments].concat());
+        let body = parsed.expect("well-formed").new.body().expect("a body");
+        serde_json::to_value(body).expect("JSON")
+    }
+
+    #[test]
+    fn every_flag_becomes_its_field() {
+        let with = body(&[
+            "mail",
+            "1",
+            "--unique",
+            "k",
+            "--unique-hold",
+            "until-success",
+            "--unique-window",
+            "1h",
+            "--group",
+            "3",
+            "--after",
+            "1",
+            "--after-group",
+            "2",
+            "--needs",
+            "end",
+            "--backoff",
+            "linear",
+            "--base",
+            "5s",
+            "--jitter",
+            "0",
+            "--attempts",
+            "7",
+        ]);
+        let unique = json!({ "key": "k", "hold": "until-success", "window": "1h" });
+        assert_eq!((&with["unique"], &with["group"]), (&unique, &json!({ "id": "3" })));
+        let after = json!([{ "job": "1", "needs": "end" }, { "group": "2", "needs": "end" }]);
+        assert_eq!(with["after"], after);
+        let retry = json!({ "max_attempts": 7, "backoff": "linear", "base": "5s", "jitter": 0 });
+        assert_eq!(with["retry"], retry);
+        let without = body(&["mail"]);
+        assert_eq!((&without["retry"], &without["unique"]), (&Value::Null, &Value::Null));
+    }
+
+    #[test]
+    fn a_payload_that_is_not_json_is_sent_as_bytes() {
+        let text = body(&["mail", "hello", "--encoding", "text"]);
+        assert_eq!(
+            (&text["payload_base64"], &text["encoding"], text.get("payload")),
+            (&json!("aGVsbG8="), &json!("text"), None)
+        );
+    }
 }

@@ -9,31 +9,31 @@ use serde_json::{Value, json};
 
 use super::super::CommandContext;
 use super::super::client::list_field;
-use super::JobArgs;
 use super::lines::{InputJob, JobLines, LineContent, NumberedJob};
+use super::new::NewJobArgs;
 use crate::exit::{FailureCode, eprint_or_ignore};
 use crate::output::OutputFormat;
 
 #[derive(Debug, Args)]
 pub(crate) struct PushArgs {
     #[command(flatten)]
-    job: JobArgs,
+    new: NewJobArgs,
     /// Print only ids
     #[arg(short, long)]
     quiet: bool,
 }
 
 pub(crate) fn run(call: CommandContext, push: PushArgs) -> anyhow::Result<ExitCode> {
-    let line = match (push.job.kind.as_str(), push.job.payload.as_deref()) {
+    let line = match (push.new.job.kind.as_str(), push.new.job.payload.as_deref()) {
         ("-", None) => LineContent::Job,
-        (_, Some("-")) => LineContent::Payload(Box::new(push.job)),
+        (_, Some("-")) => LineContent::Payload(Box::new(push.new)),
         _ => return push_one(call, push),
     };
     push_lines(call, JobLines::new(line), push.quiet)
 }
 
 fn push_one(mut call: CommandContext, push: PushArgs) -> anyhow::Result<ExitCode> {
-    let answer = call.client.post("/v1/jobs", &push.job.body()?)?;
+    let answer = call.client.post("/v1/jobs", &push.new.body()?)?;
     let id = answer.pointer("/id").and_then(Value::as_str).unwrap_or_default().to_owned();
     let is_new = answer.pointer("/status") == Some(&json!("new"));
     match (push.quiet, call.out.format()) {
@@ -74,7 +74,7 @@ fn push_lines(
             match (quiet, call.out.format(), answer.pointer("/id").and_then(Value::as_str)) {
                 (true, _, Some(id)) => call.out.line(id)?,
                 (false, OutputFormat::Json | OutputFormat::Jsonl, _) => {
-                    call.out.line(&answer.to_string())?;
+                    call.out.json_line(&answer.to_string())?;
                 }
                 _ => {}
             }
