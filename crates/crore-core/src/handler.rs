@@ -34,6 +34,10 @@ pub const BUILT_IN_ID: u64 = u64::MAX;
 /// Label with the id of the first job in a chain of repeated runs.
 pub const CHAIN_LABEL: &str = "crore.chain";
 
+/// Label of a job whose result only the caller gets that pushed it and waits for it. Not reserved: doors set it, and a
+/// caller that sets it hides only its own result.
+pub const PRIVATE_RESULT_LABEL: &str = "private-result";
+
 /// Maximum size of the output in a summary, in bytes.
 const SUMMARY_BYTES: usize = 64 << 10;
 

@@ -15,7 +15,7 @@ use crate::roster::{FailureBackoff, Roster};
 use crate::signature::SigningSecret;
 
 /// Maximum workers of one dispatcher.
-const MAX_WORKERS: usize = 10_000;
+pub(crate) const MAX_WORKERS: usize = 10_000;
 /// Lifetime of a registration. Worker entries in the registry always expire, and a push worker stays until it is
 /// removed: ten years are long enough.
 const REGISTRATION_LIFETIME: Span = Span::from_secs(10 * 365 * 24 * 60 * 60);

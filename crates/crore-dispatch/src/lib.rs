@@ -35,6 +35,6 @@ mod signature;
 pub use handle::Handle;
 pub use options::Options;
 pub use protocol::{JobRequest, Protocol};
-pub use registration::Registration;
+pub use registration::{Registration, check_terms};
 pub use service::{DispatchRound, DispatchService};
 pub use signature::SigningSecret;

@@ -10,7 +10,7 @@ use crore_core::job::DEFAULT_LEASE;
 use crore_core::{Delivery, Invalid, Job, JobId, Name, State, Time};
 use tokio::time::Instant;
 
-use crate::handle::DispatcherState;
+use crate::handle::{DispatcherState, MAX_WORKERS};
 use crate::registration::Registration;
 use crate::roster::WorkerPick;
 
@@ -140,7 +140,8 @@ impl DispatcherState {
                 }
             }
         }
-        (by_url.into_values().map(|(_, name, worker)| (name, worker)).collect(), replaced)
+        let workers = by_url.into_values().map(|(_, name, worker)| (name, worker));
+        (workers.take(MAX_WORKERS).collect(), replaced)
     }
 
     pub(crate) fn queue(&self) -> Result<Name, Invalid> {

@@ -1,7 +1,7 @@
 //! Registration of a push worker, stored in the registry so that it survives a restart.
 
 use crore::store::registry::RegistryValue;
-use crore_core::{Code, Invalid};
+use crore_core::{Code, Invalid, Name};
 use crore_outbound::Target;
 use serde::{Deserialize, Serialize};
 
@@ -14,6 +14,20 @@ pub struct Registration {
     pub target: Target,
     /// Maximum jobs that it takes at once.
     pub max_jobs: u32,
+}
+
+/// Maximum jobs that one worker takes at once.
+const MAX_JOBS: u32 = 10_000;
+
+/// Checks the terms of a registration. Records in the registry are checked in the same way: other calls can write to it,
+/// too.
+pub fn check_terms(name: &str, max_jobs: u32) -> Result<(), Invalid> {
+    Name::new("name", name)?;
+    if (1..=MAX_JOBS).contains(&max_jobs) {
+        return Ok(());
+    }
+    let message = format!("`{max_jobs}` is out of range: 1 to {MAX_JOBS}");
+    Err(Invalid::new(Code::CountRange, "max_jobs", message))
 }
 
 #[derive(Serialize, Deserialize)]
@@ -45,6 +59,7 @@ impl Registration {
     fn from_text(text: &str, protocol: &str) -> Option<Self> {
         let record: RegistrationRecord = serde_json::from_str(text).ok()?;
         let RegistrationRecord { door, name, url, max_jobs } = record;
+        check_terms(&name, max_jobs).ok()?;
         let target = Target::parse("url", &url).ok()?;
         (door == protocol).then_some(Self { name, target, max_jobs })
     }
@@ -63,6 +78,21 @@ mod tests {
         assert_eq!(Registration::from_text(&text, "other"), None);
         assert_eq!(Registration::from_text("{}", "plain"), None);
         assert_eq!(Registration::from_text("a worker", "plain"), None);
+    }
+
+    #[test]
+    fn a_record_that_no_registration_could_have_written_is_ignored() {
+        let record = |name: &str, url: &str, max_jobs: u32| {
+            let text = serde_json::json!({ "door": "plain", "name": name, "url": url, "max_jobs": max_jobs });
+            Registration::from_text(&text.to_string(), "plain")
+        };
+        let url = "http://worker:8080";
+        assert!(record("w", url, 1).is_some() && record("w", url, MAX_JOBS).is_some());
+        let long = "x".repeat(1000);
+        let bad = [("", url, 1), (&long, url, 1), ("w", url, 0), ("w", url, MAX_JOBS + 1)];
+        for (name, url, max_jobs) in bad.into_iter().chain([("w", "http://worker:22", 1)]) {
+            assert_eq!(record(name, url, max_jobs), None, "{name} {url} {max_jobs}");
+        }
     }
 
     /// Registrations written by earlier versions can still be read.

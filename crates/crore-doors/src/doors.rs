@@ -8,7 +8,7 @@ use crore_api::metrics::{self, Metrics};
 use crore_api::middleware::from_fn;
 use crore_api::{Api, ApiSetup, telemetry};
 use crore_dispatch as dispatch;
-use crore_outbound::{self as outbound, Outbound};
+use crore_outbound::{self as outbound, Authentication, AuthenticationFuture, Outbound};
 use crore_wire::worker::Session;
 
 use crate::grpc;
@@ -45,6 +45,7 @@ pub struct Doors(Arc<DoorsShared>);
 struct DoorsShared {
     api: Api,
     options: Options,
+    outbound: Outbound,
     push_workers: dispatch::Handle,
     sessions: SessionRegistry,
 }
@@ -68,15 +69,22 @@ impl Doors {
             workers: Arc::new(sessions.clone()),
             doors: Self::NAMES,
         });
-        let outbound = Outbound::new(options.outbound.clone());
+        let outbound = Outbound::new(options.outbound.clone())
+            .with_authentication(ServerAuthentication(api.clone()));
         let (protocol, workers) = (LightJq::new(api.observer().clone()), &options.lightjq.workers);
-        let push_workers = dispatch::Handle::new(engine, outbound, protocol, workers.clone());
-        Self(Arc::new(DoorsShared { api, options, push_workers, sessions }))
+        let push_workers =
+            dispatch::Handle::new(engine, outbound.clone(), protocol, workers.clone());
+        Self(Arc::new(DoorsShared { api, options, outbound, push_workers, sessions }))
     }
 
     /// The API behind all doors.
     pub fn api(&self) -> &Api {
         &self.0.api
+    }
+
+    /// Outbound calls of this server.
+    pub fn outbound(&self) -> &Outbound {
+        &self.0.outbound
     }
 
     /// The router for everything on the single port.
@@ -111,7 +119,7 @@ impl Doors {
     /// Everything on the single port for [`listen::serve`](crate::listen::serve), with connection metrics.
     pub fn served(&self) -> Served {
         let origins = self.options().grpc.allow_origins.clone();
-        Served::with_metrics(self.router(), self.metrics().clone(), origins)
+        Served::new(self.router(), self.api().clone(), origins)
     }
 
     /// A session for a worker in this process, such as the host of its runners. It needs no token, because no other
@@ -154,6 +162,16 @@ impl Doors {
     /// Waits until the doors are closing.
     pub async fn closing(&self) {
         self.api().closing().await;
+    }
+}
+
+/// Tells the outbound rules whether callers need a token.
+#[derive(Debug)]
+struct ServerAuthentication(Api);
+
+impl Authentication for ServerAuthentication {
+    fn needs_token(&self) -> AuthenticationFuture<'_> {
+        Box::pin(self.0.access().needs_token())
     }
 }
 

@@ -7,6 +7,7 @@ mod http1;
 mod in_flight_request;
 mod lifetime;
 mod options;
+mod peer_user;
 mod timed_stream;
 
 use std::io;
@@ -15,6 +16,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
+use crore_api::Api;
 use crore_api::metrics::Metrics;
 use hyper::server::conn::{http1 as h1, http2 as h2};
 use hyper_util::rt::{TokioExecutor, TokioTimer};
@@ -65,22 +67,20 @@ pub struct Served {
     metrics: Metrics,
     /// Origins of other sites that may call by gRPC-Web.
     origins: Vec<AllowedOrigin>,
+    /// Decides whether the user of a connection has to be known.
+    api: Option<Api>,
 }
 
 impl Served {
-    pub(crate) const fn with_metrics(
-        router: Router,
-        metrics: Metrics,
-        origins: Vec<AllowedOrigin>,
-    ) -> Self {
-        Self { router, metrics, origins }
+    pub(crate) fn new(router: Router, api: Api, origins: Vec<AllowedOrigin>) -> Self {
+        Self { router, metrics: api.metrics().clone(), origins, api: Some(api) }
     }
 }
 
 impl From<Router> for Served {
-    /// Connections are not counted.
+    /// Connections are not counted, and their users are not known.
     fn from(router: Router) -> Self {
-        Self { router, metrics: Metrics::default(), origins: Vec::new() }
+        Self { router, metrics: Metrics::default(), origins: Vec::new(), api: None }
     }
 }
 
@@ -96,10 +96,11 @@ pub async fn serve(
         ConnectionLimiter::new(options.max_connections, options.max_connections_per_address);
     let phase = watch::Sender::new(Phase::Open);
     let Listener { socket, tls } = listener.into();
-    let Served { router, metrics, origins } = served.into();
+    let Served { router, metrics, origins, api } = served.into();
     let guard = RequestGuard::new(options.hosts.clone(), origins);
     let (http1, http2) = builders(&options);
-    let shared = Arc::new(ListenerShared { http1, http2, router, metrics, guard, tls, options });
+    let shared =
+        Arc::new(ListenerShared { http1, http2, router, metrics, guard, tls, api, options });
     let mut shutdown = pin!(shutdown);
     let mut reload = interval_at(Instant::now() + RELOAD_INTERVAL, RELOAD_INTERVAL);
     loop {
@@ -166,6 +167,7 @@ struct ListenerShared {
     metrics: Metrics,
     guard: RequestGuard,
     tls: Option<Tls>,
+    api: Option<Api>,
     options: Options,
 }
 

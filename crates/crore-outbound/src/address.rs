@@ -88,24 +88,33 @@ fn class_of_v6(ip: Ipv6Addr) -> AddressClass {
     if let Some(v4) = ip.to_ipv4_mapped() {
         return class_of_v4(v4);
     }
-    // A NAT64 or 6to4 gateway would translate these to IPv4, so the IPv4 address decides.
+    // A gateway would translate these to IPv4, so the IPv4 address decides.
     if let Some(v4) = embedded_v4(ip) {
         return match class_of_v4(v4) {
-            AddressClass::Public => Internal("a NAT64 or 6to4 address"),
-            Loopback => Forbidden("a NAT64 or 6to4 loopback address"),
+            AddressClass::Public => Internal("an IPv6 address with an embedded IPv4 address"),
+            Loopback => Forbidden("an IPv6 address with an embedded loopback address"),
             inside => inside,
         };
     }
     let holds = |(net, bits, _): &&([u16; 8], u8, AddressClass)| {
         AddressRange::new(Ipv6Addr::from(*net).into(), *bits).contains(ip.into())
     };
-    V6.iter().find(holds).map_or(AddressClass::Public, |(.., class)| *class)
+    // Only 2000::/3 is assigned to hosts on the internet.
+    let other = if ip.segments()[0] >> 13 == 1 { AddressClass::Public } else { RESERVED };
+    V6.iter().find(holds).map_or(other, |(.., class)| *class)
 }
 
-/// The IPv4 address embedded in a NAT64 or 6to4 address.
-const fn embedded_v4(ip: Ipv6Addr) -> Option<Ipv4Addr> {
+/// The IPv4 address embedded in an IPv6 address that a gateway translates: IPv4-translated (`::ffff:0:a.b.c.d`), NAT64,
+/// 6to4, Teredo and ISATAP.
+pub(crate) const fn embedded_v4(ip: Ipv6Addr) -> Option<Ipv4Addr> {
     let (high, low) = match ip.segments() {
-        [0x64, 0xff9b, 0, 0, 0, 0, high, low] | [0x2002, high, low, ..] => (high, low),
+        [0, 0, 0, 0, 0xffff, 0, high, low]
+        | [0x64, 0xff9b, 0, 0, 0, 0, high, low]
+        | [0x64, 0xff9b, 1, .., high, low]
+        | [0x2002, high, low, ..]
+        | [.., 0 | 0x200, 0x5efe, high, low] => (high, low),
+        // Teredo inverts the bits of its client's address.
+        [0x2001, 0, .., high, low] => (!high, !low),
         _ => return None,
     };
     let ([a, b], [c, d]) = (high.to_be_bytes(), low.to_be_bytes());
@@ -136,6 +145,12 @@ mod tests {
             "64:ff9b::a9fe:a9fe",
             "2002:a9fe:a9fe::1",
             "64:ff9b::7f00:1",
+            "::ffff:0:127.0.0.1",
+            "::ffff:0:169.254.169.254",
+            "64:ff9b:1::169.254.169.254",
+            "2001::5601:5601",
+            "2001:db8::5efe:169.254.169.254",
+            "fd00::200:5efe:127.0.0.1",
             "fe80::1",
             "fd00:ec2::254",
             "100.100.100.200",
@@ -166,8 +181,13 @@ mod tests {
             "::ffff:10.0.0.1",
             "64:ff9b::a00:1",
             "64:ff9b::101:101",
+            "::ffff:0:10.0.0.1",
+            "::ffff:0:1.1.1.1",
+            "64:ff9b:1::1.1.1.1",
+            "4000::1",
+            "::1:0:0:0:1",
             "100::1",
-            "2001::1",
+            "2001:1::1",
             "2001:db8::1",
             "2002:101:101::1",
             "fc00::1",

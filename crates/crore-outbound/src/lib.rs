@@ -8,7 +8,7 @@
 //! |---|---|
 //! | public | always |
 //! | private, reserved | if [`Options::allow`] contains its range or its host |
-//! | loopback | the same, or if the server listens on loopback only |
+//! | loopback | the same, or if the server listens on loopback only and has no token |
 //! | the server's own ports | never |
 //! | link-local, cloud metadata, multicast, unspecified | never |
 //!
@@ -19,6 +19,7 @@
 #![cfg_attr(test, expect(clippy::expect_used, reason = "a test may panic"))]
 
 mod address;
+mod authentication;
 mod call;
 mod connector;
 mod net;
@@ -36,6 +37,7 @@ use crore_core::{Code, Invalid, Size, Span};
 use rustls::pki_types::CertificateDer;
 
 use address::AddressClass;
+pub use authentication::{Authentication, AuthenticationFuture};
 pub use call::CallError;
 pub use connector::{Connecting, Connector, HttpVersions, OutboundStream};
 pub use net::{AddressRange, AllowEntry};
@@ -45,8 +47,8 @@ pub use url::Url;
 
 section! {
     /// Outbound calls to push workers, and by the http, grpc and slack runners. Public addresses are always
-    /// allowed, loopback addresses only if the server listens on loopback only. The server's own ports,
-    /// link-local addresses and cloud metadata addresses are never called.
+    /// allowed, loopback addresses only if the server listens on loopback only and has no access token. The
+    /// server's own ports, link-local addresses and cloud metadata addresses are never called.
     pub struct Options: Eq = "outbound" {
         /// Non-public address ranges, addresses and host names that may be called: `["10.1.0.0/16", "build.lan"]`.
         allow: Vec<AllowEntry> = none,
@@ -93,6 +95,8 @@ pub struct Outbound {
     options: Arc<Options>,
     resolver: Arc<dyn Resolve>,
     tls: Arc<rustls::ClientConfig>,
+    /// Whether callers of the server need a token.
+    authentication: Option<Arc<dyn Authentication>>,
 }
 
 impl Outbound {
@@ -104,7 +108,15 @@ impl Outbound {
     /// With another resolver.
     pub fn with_resolver(options: Options, resolver: Arc<dyn Resolve>) -> Self {
         let tls = Arc::new(call::tls_config(&options.roots));
-        Self { options: Arc::new(options), resolver, tls }
+        Self { options: Arc::new(options), resolver, tls, authentication: None }
+    }
+
+    /// Denies loopback addresses that are not allowed while callers of the server need a token: they need not be the
+    /// users of this machine then.
+    #[must_use]
+    pub fn with_authentication(mut self, authentication: impl Authentication + 'static) -> Self {
+        self.authentication = Some(Arc::new(authentication));
+        self
     }
 
     /// Maximum size of a response.
@@ -124,23 +136,31 @@ impl Outbound {
             return Err(unreachable("has no address".to_owned()));
         }
         for address in &addresses {
-            self.check(target, *address)?;
+            self.check(target, *address).await?;
         }
         Ok(addresses)
     }
 
     /// Checks that an address may be called for a target.
-    fn check(&self, target: &Target, address: SocketAddr) -> Result<(), OutboundDenied> {
+    async fn check(&self, target: &Target, address: SocketAddr) -> Result<(), OutboundDenied> {
         let ip = address.ip().to_canonical();
         let denied = |why: String| Err(OutboundDenied(format!("url `{target}` {why}")));
-        if self.is_own_listener(ip, address.port()) {
+        let embedded = match ip {
+            IpAddr::V4(_) => None,
+            IpAddr::V6(v6) => address::embedded_v4(v6).map(IpAddr::from),
+        };
+        if [Some(ip), embedded]
+            .into_iter()
+            .flatten()
+            .any(|ip| self.is_own_listener(ip, address.port()))
+        {
             return denied(format!("resolves to {address}, on which crore itself listens"));
         }
         let what = match address::class(ip) {
             AddressClass::Public => return Ok(()),
             AddressClass::Forbidden(what) => return denied(format!("resolves to {ip}, {what}")),
             _ if self.is_allowed(&target.host, ip) => return Ok(()),
-            AddressClass::Loopback if self.listens_on_loopback_only() => return Ok(()),
+            AddressClass::Loopback if self.serves_this_machine_only().await => return Ok(()),
             AddressClass::Loopback => "a loopback address",
             AddressClass::Internal(what) => what,
         };
@@ -157,10 +177,16 @@ impl Outbound {
         })
     }
 
-    /// Whether the server listens on loopback only, so that no other host can send requests.
-    fn listens_on_loopback_only(&self) -> bool {
+    /// Whether only users of this machine send requests: the server listens on loopback only and needs no token. A
+    /// token is for callers with fewer rights, or behind a proxy.
+    async fn serves_this_machine_only(&self) -> bool {
         let listens = &self.options.listens;
-        !listens.is_empty() && listens.iter().all(|at| at.ip().to_canonical().is_loopback())
+        let is_local =
+            !listens.is_empty() && listens.iter().all(|at| at.ip().to_canonical().is_loopback());
+        match &self.authentication {
+            Some(authentication) if is_local => !authentication.needs_token().await,
+            _ => is_local,
+        }
     }
 
     fn is_own_listener(&self, ip: IpAddr, port: u16) -> bool {

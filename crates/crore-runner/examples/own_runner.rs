@@ -3,7 +3,7 @@
 //!
 //! `cargo run -p crore-runner --example own_runner`
 
-use crore_core::{Delivery, Encoding, Invalid, JobId, Name, Payload};
+use crore_core::{Delivery, Encoding, Invalid, JobId, Name, Payload, Time};
 use crore_runner::{
     MakeFuture, Output, RunContext, RunFailure, RunFuture, RunSpec, Runner, RunnerFactory, Runners,
     Task, read,
@@ -57,10 +57,12 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let settings = serde_json::json!({ "word": "Hello" });
     let recipe = RunSpec { revision: 1, runner: "greeting", settings: &settings, pool: None };
     let task = Task {
+        store: "feed".into(),
         job: JobId(1),
         delivery: Delivery(1),
         kind: Name::new("kind", "greet")?,
         attempt: 1,
+        pushed_at: Time::from_millis(5),
         payload: Payload::new(Encoding::Text, *b"world").into(),
         timeout: None,
         trace: None,

@@ -8,7 +8,7 @@ use std::num::NonZeroUsize;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crore_client::{Delivery, Error, JobDelivery, JobHandler, Outcome, Worker, WorkerTransport};
+use crore_client::{Delivery, Error, JobHandler, Outcome, Worker, WorkerTransport};
 use crore_core::handler::join_items;
 use crore_core::{Name, Payload};
 use serde_json::Value;
@@ -116,7 +116,7 @@ async fn run(runners: Arc<Runners>, delivery: Delivery, parallel: u32) -> Outcom
         RunMessage::Line(text) => sender.line(text),
         RunMessage::Progress(percent, text) => sender.progress(percent, text),
     });
-    match run_handler(&runners, handler, delivery.job(), parallel, &context).await {
+    match run_handler(&runners, handler, &delivery, parallel, &context).await {
         Ok(output) => succeeded(&output),
         Err(failure) if failure.class == FailureClass::Stopped => stopped(&delivery),
         Err(failure) => failed(failure),
@@ -127,7 +127,7 @@ async fn run(runners: Arc<Runners>, delivery: Delivery, parallel: u32) -> Outcom
 async fn run_handler(
     runners: &Runners,
     JobHandler { handler, pooled }: &JobHandler,
-    job: &JobDelivery,
+    delivery: &Delivery,
     parallel: u32,
     context: &RunContext,
 ) -> Result<Output, RunFailure> {
@@ -140,15 +140,18 @@ async fn run_handler(
         settings,
         pool: NonZeroUsize::new(parallel as usize).filter(|_| *pooled),
     };
-    runners.run(spec, &task(job), context).await
+    runners.run(spec, &task(delivery), context).await
 }
 
-fn task(job: &JobDelivery) -> Task {
+fn task(delivery: &Delivery) -> Task {
+    let job = delivery.job();
     Task {
+        store: Arc::clone(delivery.store()),
         job: job.id,
         delivery: job.delivery,
         kind: job.kind.clone(),
         attempt: job.attempt,
+        pushed_at: job.pushed_at,
         payload: EncodedBytes { encoding: job.encoding, bytes: job.payload.clone() },
         timeout: job.timeout,
         trace: job.trace.as_deref().map(Into::into),

@@ -43,7 +43,7 @@ pub use grpc::GrpcFactory;
 pub use host::Host;
 pub use http::HttpFactory;
 pub use network::NetworkAccess;
-pub use options::{Cpus, Options, PositiveCount, Variables};
+pub use options::{Capability, Cpus, Options, PositiveCount, Variables};
 pub use pattern::{EmptyPattern, Pattern, Patterns};
 pub use run::RunSpec;
 pub use runner::{

@@ -10,15 +10,15 @@ use crore_core::{Size, Span};
 use crate::pattern::Patterns;
 use crate::urls::Urls;
 use crate::{command, docker};
-pub use values::{Cpus, PositiveCount, Variables};
+pub use values::{Capability, Cpus, PositiveCount, Variables};
 
 section! {
     /// Limits and permissions for runners.
     pub struct Options = "runners" {
         //! By default any program and any image is allowed, but no shell and no container network.
 
-        /// Programs that commands may start, by path or name; `*` matches any characters. Default:
-        /// all.
+        /// Programs that commands may start, by path or name; `*` matches any characters, and
+        /// symbolic links are resolved before a path is matched. Default: all.
         programs: Patterns = none,
         /// Whether commands may be shell scripts.
         shell: bool = "false",
@@ -39,10 +39,16 @@ section! {
         /// matches any characters. Default: all.
         urls: Urls = none,
         /// Secret references that handlers may use on this host, such as `["env:SLACK_*",
-        /// "file:/etc/crore/secrets/*"]`; `*` matches any characters.
+        /// "file:/etc/crore/secrets/*"]`; `*` matches any characters. Symbolic links are resolved
+        /// before a file is matched. Variables that commands inherit are matched, too.
         secrets: Patterns = "env:CRORE_SECRET_*, file:/run/secrets/*",
-        /// Working directories in which commands may start; `*` matches any characters. Default: all.
+        /// Working directories in which commands may start; `*` matches any characters, and
+        /// symbolic links are resolved before a path is matched. Default: all.
         dirs: Patterns = none,
+        /// Environment variables that commands may have although they can make a program run other
+        /// code, such as `["PYTHONPATH", "GIT_*"]`; the guide of the command runner lists them.
+        /// Default: none.
+        code_variables: Patterns = none,
         /// Directory of plugin libraries.
         plugins: Option<PathBuf> = none,
         /// Memory limit of a plugin, in addition to what its process uses before the library is
@@ -61,15 +67,21 @@ section! {
         /// set less.
         max_grace: Span = "1m",
         /// Memory limit of a container, without swap. It applies to handlers that set no limit, and
-        /// is the maximum for those that do. Default: no limit.
+        /// is the maximum for those that do. Default: 2 GiB for handlers that set no limit, and no
+        /// maximum.
         container_memory: Option<Size> = none,
-        /// CPU limit of a container, such as `1.5`; applies to handlers as `container-memory` does.
+        /// CPU limit of a container, such as `1.5`. It applies to handlers that set no limit, and
+        /// is the maximum for those that do. Default: no limit.
         container_cpus: Option<Cpus> = none,
-        /// Maximum number of processes and threads in a container; applies to handlers as
-        /// `container-memory` does.
+        /// Maximum number of processes and threads in a container. It applies to handlers that set
+        /// no limit, and is the maximum for those that do. Default: 1024 for handlers that set no
+        /// limit, and no maximum.
         container_pids: Option<PositiveCount> = none,
-        /// Address space limit of each process of a command. It applies to handlers that set no limit,
-        /// and is the maximum for those that do. Default: no limit.
+        /// Linux capabilities of containers, such as `["CHOWN", "SETUID", "SETGID"]`; all others
+        /// are dropped. Default: none.
+        container_capabilities: Vec<Capability> = none,
+        /// Address space limit of each process of a command. It applies to handlers that set no
+        /// limit, and is the maximum for those that do. Default: no limit.
         command_memory: Option<Size> = none,
         /// CPU time limit of each process of a command, in seconds; applies to handlers as
         /// `command-memory` does.

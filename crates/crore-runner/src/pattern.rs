@@ -2,6 +2,8 @@
 //! characters. Neither `globset` nor `wildmatch` fits: `?`, `[` and `{` must match literally.
 
 use std::fmt;
+use std::fs;
+use std::path::Path;
 use std::str::FromStr;
 
 use crore_core::settings::{Setting, SettingValue, Shape};
@@ -31,6 +33,20 @@ impl fmt::Display for Pattern {
 }
 
 impl Pattern {
+    /// The pattern with symbolic links resolved in its path, up to the directory of its first `*`;
+    /// none if it does not begin with a directory. A directory that does not exist stays as it is.
+    fn resolved(&self, scheme: &str) -> Option<Self> {
+        let path = self.0.strip_prefix(scheme).filter(|path| path.starts_with('/'))?;
+        let end = match path.split_once('*') {
+            None => path.len(),
+            Some((before, _)) => before.rfind('/').unwrap_or(0),
+        };
+        let (fixed, rest) = path.split_at(end);
+        let Ok(resolved) = fs::canonicalize(fixed) else { return Some(self.clone()) };
+        let resolved = resolved.to_str()?.trim_end_matches('/');
+        Some(Self(format!("{scheme}{resolved}{rest}")))
+    }
+
     /// Whether it matches all of `value`. Takes at most the product of both lengths in steps.
     pub fn matches(&self, value: &str) -> bool {
         let (pattern, value) = (self.0.as_bytes(), value.as_bytes());
@@ -65,6 +81,21 @@ impl Patterns {
     /// Whether `value` is allowed.
     pub fn allows(&self, value: &str) -> bool {
         self.0.is_empty() || self.0.iter().any(|pattern| pattern.matches(value))
+    }
+
+    /// Whether a file is allowed, by its path without symbolic links. Links in the directories of a
+    /// pattern are resolved as well, so that `/bin/*` allows `/usr/bin/ls` where `/bin` is a link.
+    /// A pattern without a first directory, such as `*/ls`, is matched with the path as written.
+    /// `scheme` precedes the paths in the patterns. It may read directories.
+    pub(crate) fn allows_file(&self, scheme: &str, written: &Path, resolved: &Path) -> bool {
+        let matches = |pattern: &Pattern, path: &Path| {
+            path.to_str().is_some_and(|path| pattern.matches(&format!("{scheme}{path}")))
+        };
+        self.0.is_empty()
+            || self.0.iter().any(|pattern| match pattern.resolved(scheme) {
+                Some(pattern) => matches(&pattern, resolved),
+                None => matches(pattern, written),
+            })
     }
 
     /// Whether the list is empty, and so allows everything.
@@ -154,6 +185,39 @@ mod tests {
         let some: Patterns = ["/bin/*", "/usr/bin/env"].map(pattern).into_iter().collect();
         assert!(some.allows("/bin/ls") && some.allows("/usr/bin/env"));
         assert!(!some.allows("/usr/bin/ls") && !some.allows(""));
+    }
+
+    #[test]
+    fn links_are_resolved_in_paths_and_patterns() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let root = dir.path().canonicalize().expect("it is there");
+        for name in ["real", "other"] {
+            fs::create_dir(root.join(name)).expect("made");
+            fs::write(root.join(name).join("file"), "").expect("written");
+        }
+        std::os::unix::fs::symlink(root.join("real"), root.join("link")).expect("linked");
+        let allows = |text: &str, file: &str| {
+            let patterns: Patterns =
+                [pattern(&text.replace("ROOT", &root.display().to_string()))].into_iter().collect();
+            let path = root.join(file);
+            patterns.allows_file("file:", &path, &path)
+        };
+        for text in [
+            "file:ROOT/real/*",
+            "file:ROOT/link/*",
+            "file:ROOT/link/f*e",
+            "file:ROOT/link/file",
+            "file:ROOT/re*",
+            "file:*",
+            "*",
+        ] {
+            assert!(allows(text, "real/file"), "{text}");
+        }
+        for text in ["ROOT/real/*", "file:ROOT/other/*", "file:ROOT/link", "file:/no/such/*"] {
+            assert!(!allows(text, "real/file"), "{text}");
+        }
+        assert!(!allows("file:ROOT/link/*", "other/file"));
+        assert!(Patterns::default().allows_file("", &root, &root));
     }
 
     #[test]

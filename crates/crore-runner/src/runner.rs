@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use crore_core::machine::RetryDirective;
-use crore_core::{Delivery, Encoding, Invalid, JobId, Name, Payload, Span};
+use crore_core::{Delivery, Encoding, Invalid, JobId, Name, Payload, Span, Time};
 use serde_json::{Map, Value};
 
 use crate::context::RunContext;
@@ -55,7 +55,9 @@ pub trait RunnerFactory: Debug + Send + Sync {
 /// The input of a run: one delivery of a job.
 #[derive(Debug, Clone)]
 pub struct Task {
-    /// The id of the job.
+    /// Identity of the server's store; empty: unknown.
+    pub store: Arc<str>,
+    /// The id of the job, unique within the store.
     pub job: JobId,
     /// The number of this delivery.
     pub delivery: Delivery,
@@ -63,6 +65,8 @@ pub struct Task {
     pub kind: Name,
     /// Deliveries that count against the maximum so far, including this one.
     pub attempt: u32,
+    /// Time of the push.
+    pub pushed_at: Time,
     /// The job's payload.
     pub payload: EncodedBytes,
     /// How long the run may take. The host enforces it, see [`RunContext::stopped`].
@@ -73,9 +77,10 @@ pub struct Task {
 
 impl Task {
     /// A key that is the same for every delivery of this job, for callees that deduplicate
-    /// requests.
+    /// requests. No other job has it: neither in another store, nor in this one after a backup was
+    /// restored, which uses the same ids again.
     pub fn idempotency_key(&self) -> String {
-        format!("crore-{}", self.job)
+        format!("crore-{}-{}-{}", self.store, self.job, self.pushed_at.as_millis())
     }
 }
 

@@ -15,6 +15,8 @@ use crate::runner::RunnerFactory;
 pub struct Runners {
     factories: BTreeMap<&'static str, Arc<dyn RunnerFactory>>,
     allowed: BTreeSet<String>,
+    /// Types that are missing because a setting is, with what to do about it.
+    unconfigured: BTreeMap<&'static str, &'static str>,
     pub(crate) pools: Arc<Pools>,
 }
 
@@ -31,6 +33,13 @@ impl Runners {
         self
     }
 
+    /// Names a type that is missing because of the configuration, with what to do about it.
+    #[must_use]
+    pub fn unconfigured(mut self, name: &'static str, remedy: &'static str) -> Self {
+        self.unconfigured.insert(name, remedy);
+        self
+    }
+
     /// Allows a type that must be allowed by name.
     #[must_use]
     pub fn allow(mut self, name: impl Into<String>) -> Self {
@@ -41,6 +50,10 @@ impl Runners {
     /// The type of this name. An error says how to allow a type that is not allowed.
     pub fn factory(&self, name: &str) -> Result<&Arc<dyn RunnerFactory>, Invalid> {
         let Some(maker) = self.factories.get(name) else {
+            if let Some(remedy) = self.unconfigured.get(name) {
+                let message = format!("runner `{name}` is not configured; {remedy}");
+                return Err(Invalid::new(Code::RunnerForbidden, "runner", message));
+            }
             let known: Vec<_> = self.factories.keys().copied().collect();
             let message = format!("unknown runner `{name}`; expected one of {}", known.join(", "));
             return Err(Invalid::new(Code::RunnerUnknown, "runner", message));

@@ -7,6 +7,7 @@
 use std::fmt;
 use std::fs::File;
 use std::io::Read;
+use std::os::fd::AsRawFd;
 use std::path::{Component, Path};
 use std::sync::OnceLock;
 
@@ -62,7 +63,7 @@ impl SecretRef {
                 Err("is not allowed; allow it in `runners.secrets`".to_owned())
             }
             SecretSource::Environment(name) => from_environment(name).map_err(str::to_owned),
-            SecretSource::File(path) => from_file(path),
+            SecretSource::File(path) => from_file(path, ALLOWED.get()),
         };
         found.map_err(|problem| {
             RunFailure::fatal(format!("the secret `{}` {problem}", self.0)).with("reason", "secret")
@@ -125,7 +126,9 @@ fn from_environment(name: &str) -> Result<String, &'static str> {
     })
 }
 
-fn from_file(path: &str) -> Result<String, String> {
+/// Reads a file. The path of the opened file, without symbolic links, must be allowed: a link below an allowed
+/// directory may lead out of it.
+fn from_file(path: &str, allowed: Option<&Patterns>) -> Result<String, String> {
     let unreadable = |error: std::io::Error| format!("cannot be read: {}", error.kind());
     // NONBLOCK: opening a pipe without a writer would block.
     let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
@@ -133,6 +136,14 @@ fn from_file(path: &str) -> Result<String, String> {
     let file = File::from(opened.map_err(|errno| unreadable(errno.into()))?);
     if !file.metadata().map_err(unreadable)?.is_file() {
         return Err("is not a file".to_owned());
+    }
+    if let Some(allowed) = allowed {
+        let opened = std::fs::read_link(format!("/proc/self/fd/{}", file.as_raw_fd()));
+        if !allowed.allows_file("file:", Path::new(path), &opened.map_err(unreadable)?) {
+            return Err(
+                "is a link to a file that is not allowed; allow it in `runners.secrets`".to_owned()
+            );
+        }
     }
     let mut bytes = Vec::new();
     file.take(MAX_FILE_BYTES + 1).read_to_end(&mut bytes).map_err(unreadable)?;
@@ -229,7 +240,15 @@ mod tests {
         let file = |name: &str| format!("file:{}/{name}", dir.path().display());
         SecretRef::allow_only([file("open/*").parse().expect("a pattern")].into_iter().collect());
         assert_eq!(SecretRef::new(file("open/a")).resolve().expect("allowed"), "x");
-        for hidden in [file("closed"), file("open/../closed"), "env:PATH".to_owned()] {
+        for (link, target) in [("open/out", "closed"), ("open/in", "open/a"), ("open/up", "")] {
+            let (link, target) = (dir.path().join(link), dir.path().join(target));
+            std::os::unix::fs::symlink(target, link).expect("linked");
+        }
+        assert_eq!(SecretRef::new(file("open/in")).resolve().expect("allowed"), "x");
+        let links = [file("open/out"), file("open/up/closed")];
+        for hidden in
+            [file("closed"), file("open/../closed"), "env:PATH".to_owned()].into_iter().chain(links)
+        {
             let failure = SecretRef::new(&*hidden).resolve().expect_err("not allowed");
             assert!(failure.error.contains("`runners.secrets`"), "{failure}");
         }

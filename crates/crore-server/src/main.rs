@@ -9,6 +9,7 @@ mod dev;
 mod drain;
 mod environment;
 mod exit;
+mod job_log;
 mod jobworkerp;
 mod logs;
 mod output;

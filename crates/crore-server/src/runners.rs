@@ -1,5 +1,7 @@
 //! Builds the configured runners and the host that runs jobs with them.
 
+mod left;
+
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -9,7 +11,7 @@ use crore_client::WorkerTransport;
 use crore_core::settings::Reference;
 use crore_core::{Name, Size, Span};
 use crore_doors::Doors;
-use crore_outbound::{self as outbound, Outbound};
+use crore_outbound::Outbound;
 use crore_runner::command::CommandFactory;
 use crore_runner::docker::DockerFactory;
 use crore_runner::plugin::{self, PluginFactory};
@@ -17,10 +19,13 @@ use crore_runner::{
     GrpcFactory, Host, HttpFactory, NetworkAccess, Options, Pattern, Runners, SecretRef,
     SlackFactory, Urls, Variables,
 };
+use rustix::process::DumpableBehavior;
 
 use crate::config::Config;
 use crate::environment;
 use crate::exit::{CliError, FailureCode};
+
+pub(crate) use left::release_left_jobs;
 
 /// Hidden subcommand of this binary that hosts a plugin in a child process.
 pub(crate) const PLUGIN_HOST: &str = "plugin-host";
@@ -28,11 +33,14 @@ pub(crate) const PLUGIN_HOST: &str = "plugin-host";
 /// Builds the runners for a process with these restrictions on outgoing calls and this data directory.
 pub(crate) fn build(
     config: &Config,
-    outbound: outbound::Options,
+    outbound: Outbound,
     data: Option<&Path>,
 ) -> anyhow::Result<Arc<Runners>> {
     let options = options(config, data);
-    let network = NetworkAccess::new(Outbound::new(outbound), options.urls.clone());
+    if !config.runners.allowed().is_empty() {
+        hide_from_programs();
+    }
+    let network = NetworkAccess::new(outbound, options.urls.clone());
     let named = config.jobworkerp.slack_token.as_ref().map(Reference::as_str);
     let named = named.map(str::parse::<Pattern>).transpose()?;
     SecretRef::allow_only(options.secrets.clone().and(named));
@@ -48,19 +56,34 @@ pub(crate) fn build(
             return Err(CliError::new(FailureCode::Usage, message).into());
         }
         runners = runners.with(PluginFactory::new(plugins(config, dir)?));
+    } else {
+        runners = runners.unconfigured(
+            "plugin",
+            "set the directory of the libraries in `runners.plugins`, and allow it with `--allow-runner plugin`",
+        );
     }
     Ok(Arc::new(config.runners.allowed().iter().fold(runners, Runners::allow)))
 }
 
+/// Keeps programs that jobs start from reading the environment and the memory of this process below `/proc`: the kernel
+/// shows those of a process that is not dumpable only to root. It also writes no core dump then.
+fn hide_from_programs() {
+    if let Err(error) = rustix::process::set_dumpable_behavior(DumpableBehavior::NotDumpable) {
+        tracing::warn!(%error, "programs can read the environment of this process");
+    }
+}
+
 /// Builds runners that only validate the settings of handlers, for a server that runs none itself. All are allowed
 /// and uncapped: the hosts enforce their own restrictions.
-pub(crate) fn validators(outbound: outbound::Options) -> Arc<Runners> {
-    let network = NetworkAccess::new(Outbound::new(outbound), Urls::default());
+pub(crate) fn validators(outbound: Outbound) -> Arc<Runners> {
+    let network = NetworkAccess::new(outbound, Urls::default());
     let options = Options {
         shell: true,
         container_network: true,
         max_output: Size(u64::MAX),
         max_grace: Span::MAX,
+        secrets: ["*".parse::<Pattern>()].into_iter().flatten().collect(),
+        code_variables: ["*".parse::<Pattern>()].into_iter().flatten().collect(),
         ..Options::default()
     };
     let runners = Runners::new()
@@ -140,7 +163,8 @@ pub(crate) async fn run_in_server(doors: Doors, runners: Arc<Runners>, config: &
         config,
         channels,
     );
-    if let Err(error) = host.name("crore").run(doors.closing()).await {
+    let name = left::host_name(doors.engine());
+    if let Err(error) = host.name(name).run(doors.closing()).await {
         tracing::error!(%error, "handlers stopped");
     }
 }

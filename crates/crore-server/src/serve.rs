@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use anyhow::{Context, anyhow};
 use crore::{Engine, Options};
-use crore_api::access::{self, Protection};
+use crore_api::access::{self, ListenWarning, Protection};
 use crore_api::audit::Audit;
 use crore_doors::listen::Listener;
 use crore_doors::tls::Tls;
@@ -24,7 +24,7 @@ use crate::cli::ServeArgs;
 use crate::config::{self, Config, Flags};
 use crate::drain::{self, ShutdownFlag, SignalAction, Signals};
 use crate::exit::{CliError, FailureCode};
-use crate::{jobworkerp, logs, runners, telemetry};
+use crate::{job_log, jobworkerp, logs, runners, telemetry};
 
 /// Time for background tasks to end on exit.
 const BACKGROUND_GRACE: Duration = Duration::from_millis(100);
@@ -132,10 +132,10 @@ pub(crate) async fn serve(
     let (pushing, until) = (doors.push_workers(), doors.clone());
     tokio::spawn(async move { pushing.run(until.closing()).await });
     let data = (!config.store.memory).then_some(config.store.data.as_path());
-    let runners = runners::build(config, doors.options().outbound.clone(), data)?;
+    let runners = runners::build(config, doors.outbound().clone(), data)?;
     let checker = match config.runners.run {
         true => Arc::clone(&runners),
-        false => runners::validators(doors.options().outbound.clone()),
+        false => runners::validators(doors.outbound().clone()),
     };
     doors.api().check_handlers(move |handler| checker.check(handler));
     let prepared = crore_doors::jobworkerp::prepare(&doors).await;
@@ -150,9 +150,16 @@ pub(crate) async fn serve(
     for kind in engine.handlers().unreadable().await? {
         tracing::warn!(%kind, "handler cannot be read, its jobs do not run; set it again or delete it");
     }
+    let released = runners::release_left_jobs(engine).await?;
+    if released > 0 {
+        tracing::info!(jobs = released, "jobs of a killed server run again");
+    }
     if config.runners.run {
         let (doors, config) = (doors.clone(), config.clone());
         tokio::spawn(async move { runners::run_in_server(doors, runners, &config).await });
+    }
+    if config.log.jobs {
+        tokio::spawn(job_log::run(engine.clone()));
     }
     let closing = ShutdownFlag::new();
     let mut listeners = JoinSet::new();
@@ -240,7 +247,15 @@ async fn check_listeners(
         let warnings =
             may.map_err(|refusal| CliError::new(FailureCode::Usage, refusal.to_string()))?;
         for warning in warnings {
-            tracing::warn!(risk = %warning, "risky listen address");
+            match warning {
+                ListenWarning::OpenToAll(address) if config.runners.own_user().is_some() => {
+                    tracing::warn!(
+                        %address,
+                        "`--insecure` has no effect: `runners.allow` lets jobs run programs, so callers need a token"
+                    )
+                }
+                risk => tracing::warn!(%risk, "risky listen address"),
+            }
         }
     }
     Ok(has_token)

@@ -25,6 +25,7 @@ mod memory;
 mod metrics;
 pub mod registry;
 mod state;
+mod store_id;
 pub mod upkeep;
 pub mod views;
 
@@ -41,6 +42,7 @@ pub use memory::Memory;
 pub use metrics::{COMMIT_BUCKETS, StoreMetrics};
 pub use registry::Registry;
 pub use state::{Durability, StoreProblem};
+pub use store_id::StoreId;
 pub use upkeep::Upkeep;
 pub use views::Views;
 
@@ -64,6 +66,10 @@ pub trait Store: Jobs + Upkeep + Views + Registry {
     /// The callback is a hint. The store calls it after the change is durable; the call may be
     /// late, repeated or missing, so a caller that waits for jobs also polls.
     fn add_wake_hook(&self, hook: WakeHook);
+
+    /// Identity of the store, known since it was opened: no other store has it, and it never
+    /// changes, whatever crashes. A store that was created without one gets it at its next opening.
+    fn store_id(&self) -> StoreId;
 
     /// Whether an operation is a function call without a network round trip. The engine does not
     /// combine calls to such a store, because that saves nothing.

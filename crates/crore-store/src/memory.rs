@@ -12,7 +12,8 @@ use crate::registry::{Define, Defined, QueueSettings, RegistryEntry, RegistryTab
 use crate::upkeep::{Lapses, Lead, Promoted, Pruned};
 use crate::views::{JobCount, JobNotes, ListPage, ListQuery, Note, StatStep};
 use crate::{
-    Committed, Error, Jobs, Registry, Store, StoreFuture, SystemClock, Upkeep, Views, WakeHook,
+    Committed, Error, Jobs, Registry, Store, StoreFuture, StoreId, SystemClock, Upkeep, Views,
+    WakeHook,
 };
 
 /// A store that loses everything when it is dropped (durability class D0).
@@ -20,6 +21,7 @@ use crate::{
 /// Every operation completes before it returns its future, under one lock that is never held across
 /// an await.
 pub struct Memory {
+    id: StoreId,
     clock: Arc<dyn Clock>,
     local: Mutex<(LocalIndex<MemoryRecords>, Time)>,
     hooks: RwLock<Vec<WakeHook>>,
@@ -40,7 +42,7 @@ impl Default for Memory {
 impl Memory {
     /// Creates an empty store that uses this clock.
     pub fn new(clock: Arc<dyn Clock>) -> Self {
-        Self { clock, local: Mutex::default(), hooks: RwLock::default() }
+        Self { id: StoreId::draw(), clock, local: Mutex::default(), hooks: RwLock::default() }
     }
 
     /// Sets the default settings for queues without settings of their own.
@@ -185,6 +187,10 @@ impl Registry for Memory {
 impl Store for Memory {
     fn add_wake_hook(&self, hook: WakeHook) {
         self.hooks.write().unwrap_or_else(PoisonError::into_inner).push(hook);
+    }
+
+    fn store_id(&self) -> StoreId {
+        self.id
     }
 
     fn is_local(&self) -> bool {

@@ -164,6 +164,8 @@ pub struct Welcome {
     pub kept: Vec<DeliveryRef>,
     /// Time to reconnect after a broken connection before the jobs are delivered to others.
     pub grace_ms: u64,
+    /// Identity of the server's store; empty: unknown. Job ids are unique only within a store.
+    pub store: String,
 }
 
 /// Response to a report.

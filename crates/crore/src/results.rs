@@ -6,6 +6,7 @@ use std::pin::pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 
+use crore_core::handler::PRIVATE_RESULT_LABEL;
 use crore_core::machine::{Change, JobEvent, NextRecord, decide};
 use crore_core::{Job, JobId, Payload, Span, State};
 use crore_store::jobs::JobSelector;
@@ -188,7 +189,7 @@ impl Engine {
     /// ```
     pub async fn wait(&self, id: JobId, timeout: Span) -> Result<Option<EndedJob>, Error> {
         let Some(ended) = self.inner.wait_for_end(id, timeout).await? else { return Ok(None) };
-        let result = self.inner.take_result(id).await?;
+        let result = self.inner.take_result(id, ResultReader::Anyone).await?;
         Ok(Some(EndedJob { result, ..ended }))
     }
 }
@@ -226,15 +227,29 @@ impl Results<'_> {
         self.inner.wait_for_end(id, timeout).await
     }
 
-    /// Takes the result of a job, if it has ended and has one. A result that can be read once is removed.
+    /// Takes the result of a job, if it has ended and has one. A result that can be read once is removed. A result
+    /// that is for the caller of its push ([`PRIVATE_RESULT_LABEL`]) is not returned.
     pub async fn take(self, id: JobId) -> Result<Option<Payload>, Error> {
-        self.inner.take_result(id).await
+        self.inner.take_result(id, ResultReader::Anyone).await
+    }
+
+    /// Takes the result of a job for the caller that has pushed it, also one that is only for that caller.
+    pub async fn take_private(self, id: JobId) -> Result<Option<Payload>, Error> {
+        self.inner.take_result(id, ResultReader::Pusher).await
     }
 
     /// The number of callers that wait for a job to end.
     pub fn waiting(self) -> usize {
         self.inner.end_waiters.lock().by_job.values().map(Vec::len).sum()
     }
+}
+
+/// The caller that takes a result.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum ResultReader {
+    /// The caller that has pushed the job.
+    Pusher,
+    Anyone,
 }
 
 impl EngineInner {
@@ -262,10 +277,13 @@ impl EngineInner {
         .await
     }
 
-    async fn take_result(&self, id: JobId) -> Result<Option<Payload>, Error> {
+    async fn take_result(&self, id: JobId, reader: ResultReader) -> Result<Option<Payload>, Error> {
         let Some(job) = self.store.get(vec![id.into()]).await?.pop().flatten() else {
             return Ok(None);
         };
+        if reader == ResultReader::Anyone && job.spec.labels.contains_key(PRIVATE_RESULT_LABEL) {
+            return Ok(None);
+        }
         let Some(kept) = job.result_at(self.now()) else { return Ok(None) };
         if !kept.once {
             return Ok(Some(kept.payload.clone()));

@@ -1,7 +1,7 @@
 //! Status of the engine and its store.
 
 use crore_core::{Caps, Time};
-use crore_store::{Durability, StoreProblem};
+use crore_store::{Durability, StoreId, StoreProblem};
 
 use crate::engine::EngineInner;
 
@@ -12,6 +12,11 @@ pub struct Status<'a> {
 }
 
 impl<'a> Status<'a> {
+    /// The identity of the engine's store, which no other store has.
+    pub fn store_id(self) -> StoreId {
+        self.inner.store.store_id()
+    }
+
     /// The durability of acknowledged writes: which failures they survive.
     pub fn durability(self) -> Durability {
         self.inner.store.durability()

@@ -13,6 +13,11 @@ use http::{HeaderName, HeaderValue, Method, Request, Uri};
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Certificate(pub Arc<str>);
 
+/// User at the other end of a connection on this machine. The accept loop puts it into the extensions of each request,
+/// if [`Access::needs_peer_user`](super::Access::needs_peer_user).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PeerUser(pub u32);
+
 /// Headers that mark a request as forwarded by a proxy.
 const FORWARDED: [&str; 4] = ["forwarded", "x-forwarded-for", "x-real-ip", "via"];
 
@@ -25,6 +30,8 @@ pub struct Caller {
     /// Peer address of the connection, if known.
     pub(super) peer: Option<SocketAddr>,
     pub(super) certificate: Option<Certificate>,
+    /// User at the other end of the connection, if known.
+    pub(super) user: Option<PeerUser>,
     /// The first two values of the `authorization` header.
     pub(super) authorization: (Option<HeaderValue>, Option<HeaderValue>),
     /// Whether a proxy forwarded the request.
@@ -41,6 +48,7 @@ impl Caller {
         Self {
             peer: extensions.get::<ConnectInfo<SocketAddr>>().map(|ConnectInfo(peer)| *peer),
             certificate: extensions.get().cloned(),
+            user: extensions.get().copied(),
             authorization: (values.next(), values.next()),
             // Requests have few headers: one pass over them is faster than four lookups.
             is_forwarded: headers.keys().any(|name| FORWARDED.contains(&name.as_str())),

@@ -1,6 +1,7 @@
 //! Authentication and authorization: tokens, scopes, and rate limits of failures.
 //!
-//! While there is no token, callers on this machine have full access. As soon as a token exists, every caller needs
+//! While there is no token, callers on this machine have full access; if jobs can run programs on it, only the server's
+//! own user and root. As soon as a token exists, every caller needs
 //! one, or a client certificate. An expired token still counts as existing, so a server never opens up by itself.
 
 mod caller;
@@ -21,7 +22,7 @@ use http::HeaderValue;
 use http::header::{RETRY_AFTER, WWW_AUTHENTICATE};
 use tokio::time::Instant;
 
-pub use caller::{Caller, Certificate, Identity, REQUEST_ID};
+pub use caller::{Caller, Certificate, Identity, PeerUser, REQUEST_ID};
 pub use listen_rules::{ListenRefused, ListenWarning, Protection, may_listen};
 pub use token::Token;
 pub use token::{random, redacted};
@@ -38,8 +39,12 @@ section! {
         /// Scopes of clients that authenticate with a certificate (see `tls.client-ca`): any of `push`, `work`, `read`,
         /// `operate`, `define` and `admin`.
         certificate_scopes: Scopes = "push,work,read,operate,define,admin",
-        /// Full access for any caller while there is no token, not only for callers on this machine.
+        /// Full access for any caller while there is no token, not only for callers on this machine. Without effect if
+        /// jobs can run programs on this machine.
         insecure: bool => false,
+        /// User id of the server, if jobs can run programs on this machine. While there is no token, only this user and
+        /// root are then admitted without one.
+        own_user: Option<u32> => None,
     }
 }
 
@@ -72,11 +77,16 @@ pub struct Access {
     denials: FailureLimiter,
 }
 
+/// User id of root, who can act as every user anyway.
+const ROOT: u32 = 0;
+
 /// Why a call is refused.
 #[derive(Debug)]
 pub enum AccessDenied {
     /// The caller is not authenticated.
     Unauthenticated,
+    /// The caller is not known to be the server's own user, and there is no token yet.
+    UserNotAdmitted,
     /// The caller is authenticated, but lacks the scope.
     MissingScope(Identity, Scope),
     /// Too many failures from this address; retry after this time.
@@ -109,9 +119,10 @@ impl Access {
         let token = bearer(caller)?;
         let now = self.engine.status().now();
         let snapshot = self.tokens.snapshot().await.map_err(AccessDenied::Unavailable)?;
-        let (who, scopes) = if !snapshot.any_exist && caller.is_local() {
+        let is_open = !snapshot.any_exist && self.is_trusted_user(caller);
+        let (who, scopes) = if is_open && caller.is_local() {
             (Identity::Loopback, Scopes::all())
-        } else if !snapshot.any_exist && self.options.insecure {
+        } else if !snapshot.any_exist && self.options.insecure && self.options.own_user.is_none() {
             (Identity::Anyone, Scopes::all())
         } else if let Some(token) = token {
             let Some(token) = snapshot.find(token, now) else { return Err(self.fail(caller)) };
@@ -119,6 +130,8 @@ impl Access {
         } else if let Some(Certificate(name)) = &caller.certificate {
             let scopes = self.options.certificate_scopes;
             (Identity::Certificate(Arc::clone(name)), scopes)
+        } else if !snapshot.any_exist && !self.is_trusted_user(caller) {
+            return Err(self.limited(caller, AccessDenied::UserNotAdmitted));
         } else {
             return Err(self.fail(caller));
         };
@@ -129,9 +142,34 @@ impl Access {
         }
     }
 
+    /// Whether a token exists, so that every caller needs one or a certificate. `true` if the tokens cannot be read.
+    pub async fn needs_token(&self) -> bool {
+        self.tokens.snapshot().await.map_or(true, |snapshot| snapshot.any_exist)
+    }
+
+    /// Whether callers are admitted by their user id while there is no token.
+    pub const fn may_need_peer_user(&self) -> bool {
+        self.options.own_user.is_some()
+    }
+
+    /// Whether callers are admitted by their user id now, so that the accept loop has to look it up.
+    pub async fn needs_peer_user(&self) -> bool {
+        self.may_need_peer_user() && !self.needs_token().await
+    }
+
+    /// Whether the caller may do what the server's own user can do on this machine.
+    fn is_trusted_user(&self, caller: &Caller) -> bool {
+        let Some(own) = self.options.own_user else { return true };
+        caller.user.is_some_and(|PeerUser(user)| user == own || user == ROOT)
+    }
+
     fn fail(&self, caller: &Caller) -> AccessDenied {
+        self.limited(caller, AccessDenied::Unauthenticated)
+    }
+
+    fn limited(&self, caller: &Caller, denied: AccessDenied) -> AccessDenied {
         match self.failures.count(address(caller), Instant::now()) {
-            Ok(()) => AccessDenied::Unauthenticated,
+            Ok(()) => denied,
             Err(wait) => AccessDenied::RateLimited(wait),
         }
     }
@@ -139,7 +177,7 @@ impl Access {
     /// Whether to write a refusal to the audit log: only the first ones of each address are written.
     pub fn should_audit(&self, caller: &Caller, denied: &AccessDenied) -> bool {
         match denied {
-            AccessDenied::Unauthenticated => true,
+            AccessDenied::Unauthenticated | AccessDenied::UserNotAdmitted => true,
             AccessDenied::MissingScope(..) => {
                 self.denials.count(address(caller), Instant::now()).is_ok()
             }
@@ -190,18 +228,25 @@ impl AccessDenied {
     }
 }
 
+fn token_needed(detail: &str) -> Response {
+    let mut response = Fault::new(Code::TokenNeeded, detail).into_response();
+    let scheme = HeaderValue::from_static("Bearer");
+    response.headers_mut().insert(WWW_AUTHENTICATE, scheme);
+    response
+}
+
 impl IntoResponse for AccessDenied {
     /// A missing, wrong, expired and revoked token get the same response.
     fn into_response(self) -> Response {
         match self {
-            Self::Unauthenticated => {
-                let detail =
-                    "this call needs a valid access token: `Authorization: Bearer crore_…`";
-                let mut response = Fault::new(Code::TokenNeeded, detail).into_response();
-                let scheme = HeaderValue::from_static("Bearer");
-                response.headers_mut().insert(WWW_AUTHENTICATE, scheme);
-                response
-            }
+            Self::Unauthenticated => token_needed(
+                "this call needs a valid access token: `Authorization: Bearer crore_…`",
+            ),
+            Self::UserNotAdmitted => token_needed(
+                "this call needs an access token: jobs can run programs on the server's machine, so only the server's \
+                 own user is admitted without one; as that user, run `crore token create NAME --preset admin`, and \
+                 send `Authorization: Bearer crore_…`",
+            ),
             Self::MissingScope(_, scope) => {
                 let detail =
                     format!("this call needs the scope `{scope}`, which the caller does not have");

@@ -22,6 +22,7 @@ pub struct Delivery(Arc<DeliveryInner>);
 #[derive(Debug)]
 struct DeliveryInner {
     job: JobDelivery,
+    store: Arc<str>,
     deadline: Option<Instant>,
     cancel: CancellationToken,
     events: mpsc::UnboundedSender<HandlerEvent>,
@@ -29,12 +30,12 @@ struct DeliveryInner {
 
 impl Delivery {
     pub(super) fn new(
-        job: JobDelivery,
+        (store, job): (Arc<str>, JobDelivery),
         cancel: CancellationToken,
         events: mpsc::UnboundedSender<HandlerEvent>,
     ) -> Self {
         let deadline = job.timeout.and_then(|span| Instant::now().checked_add(span.into()));
-        Self(Arc::new(DeliveryInner { job, deadline, cancel, events }))
+        Self(Arc::new(DeliveryInner { job, store, deadline, cancel, events }))
     }
 
     /// The id of the job.
@@ -45,6 +46,11 @@ impl Delivery {
     /// The whole message of the delivery.
     pub fn job(&self) -> &JobDelivery {
         &self.0.job
+    }
+
+    /// Identity of the server's store; empty: unknown. Job ids are unique only within a store.
+    pub fn store(&self) -> &Arc<str> {
+        &self.0.store
     }
 
     /// The number of this attempt, starting at 1.

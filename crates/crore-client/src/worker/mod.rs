@@ -231,3 +231,6 @@ impl Worker {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

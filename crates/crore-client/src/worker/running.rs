@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::hash::BuildHasherDefault;
+use std::sync::Arc;
 
 use crore_core::id::IdHasher;
 use crore_core::machine;
@@ -30,6 +31,8 @@ type ByDelivery<T> = HashMap<Number, T, BuildHasherDefault<IdHasher>>;
 pub(super) struct ActiveDeliveries {
     handlers: HashMap<String, HandlerFn>,
     any_kind: Option<HandlerFn>,
+    /// Identity of the server's store.
+    pub(super) store: Arc<str>,
     jobs: ByDelivery<(JobId, CancellationToken)>,
     /// Reports without a response yet; they are sent again on the next connection.
     unanswered: ByDelivery<DeliveryReport>,
@@ -41,7 +44,7 @@ impl ActiveDeliveries {
     pub(super) fn new(handlers: HashMap<String, HandlerFn>, any_kind: Option<HandlerFn>) -> Self {
         let (events, events_receiver) = mpsc::unbounded_channel();
         let (jobs, unanswered) = (ByDelivery::default(), ByDelivery::default());
-        Self { handlers, any_kind, jobs, unanswered, events, events_receiver }
+        Self { handlers, any_kind, store: "".into(), jobs, unanswered, events, events_receiver }
     }
 
     /// Whether no job runs and no report is unacknowledged.
@@ -63,7 +66,8 @@ impl ActiveDeliveries {
         let events = self.events.clone();
         let handler =
             self.any_kind.as_ref().or_else(|| self.handlers.get(job.kind.as_str())).cloned();
-        let delivery = Delivery::new(job, cancel.clone(), events.clone());
+        let delivery =
+            Delivery::new((Arc::clone(&self.store), job), cancel.clone(), events.clone());
         tokio::spawn(async move {
             // Reports a failure if the handler panics.
             let mut guard = ReportOnDrop { held, events, outcome: None };
@@ -72,6 +76,15 @@ impl ActiveDeliveries {
                 None => Outcome::interrupted(),
             });
         });
+    }
+
+    /// Returns a job that arrived after the worker began to stop.
+    pub(super) fn hand_back(&mut self, job: &JobDelivery) {
+        let held = job.held();
+        self.jobs.insert(held.delivery, (held.id, CancellationToken::new()));
+        let report = DeliveryReport { held, outcome: Outcome::interrupted() };
+        // `self` has a receiver.
+        let _ = self.events.send(HandlerEvent::Ended(report));
     }
 
     /// Moves a job that has ended to the unacknowledged reports.

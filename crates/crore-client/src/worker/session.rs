@@ -45,6 +45,7 @@ pub(super) async fn run(
                 if let Some(welcome) = &message.welcome {
                     backoff.reset();
                     is_welcome = true;
+                    running.store = welcome.store.as_str().into();
                     tracing::debug!(kept = welcome.kept.len(), "session opened");
                     let reports = running.unanswered();
                     if !reports.is_empty() {
@@ -53,7 +54,12 @@ pub(super) async fn run(
                 }
                 message.finished.into_iter().for_each(|one| running.answered(one));
                 running.remove_lost(&message.lost);
-                message.jobs.into_iter().for_each(|job| running.start(job));
+                // The server may have sent jobs before it learned that the worker stops.
+                let is_stopping = stop.is_cancelled();
+                message.jobs.into_iter().for_each(|job| match is_stopping {
+                    true => running.hand_back(&job),
+                    false => running.start(job),
+                });
                 // After the jobs: one message may deliver a job and ask it to stop.
                 running.stop(&message.stop);
             }

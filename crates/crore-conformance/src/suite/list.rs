@@ -211,6 +211,8 @@ macro_rules! conformance_whole_list {
         $($then)+! {
             breaks:
                 broken_jobs_are_listed_until_they_are_decided_upon;
+            identity:
+                the_identity_of_a_store_does_not_change;
             lead:
                 one_node_leads_at_a_time
                 one_of_two_concurrent_nodes_leads

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use crore::push::PushResult;
 use crore_api::telemetry::TraceContext;
 use crore_api::telemetry::inherit;
-use crore_core::handler::ResultWaiter as Waits;
-use crore_core::job::DueTime;
+use crore_core::handler::{PRIVATE_RESULT_LABEL, ResultPolicy, ResultWaiter as Waits};
+use crore_core::job::{DueTime, ResultRetention};
 use crore_core::payload::Encoding;
 use crore_core::unique::{Unique, UniqueHold};
 use crore_core::{Batch, Caps, Code, Handler, Invalid, JobId, Name, NewJob, Payload, Span, Time};
@@ -17,8 +17,8 @@ use tonic::{Request, Response, Status};
 use super::job::{KEY_PREFIX, to_job_id};
 use super::translate::read_enum;
 use super::wait::CallDeadline;
-use super::workers::WorkerDirectory;
-use super::{JobworkerpReply, result_rows};
+use super::workers::{self, WorkerDirectory};
+use super::{JobworkerpReply, built_in, result_rows};
 use crate::Doors;
 use crate::grpc::{already_exists, failed, invalid_unmapped as invalid};
 
@@ -40,14 +40,18 @@ pub(super) async fn enqueue(
         None => return Err(missing("worker_id")),
     };
     let (kind, handler) = worker.find(&workers).map_err(invalid)?;
-    let waits = handler.results.answer == Waits::Push;
+    let (waits, is_private) = (handler.results.answer == Waits::Push, is_private(handler));
     let mut job = read(&request, kind, handler, doors.engine().status().caps()).map_err(invalid)?;
     inherit(&mut job.spec, context.as_ref());
     let id = push(doors, job).await?;
     let result = match waits {
         true => {
             let ended = deadline.wait(doors, id, request.timeout).await?;
-            result_rows::last(&ended, &workers, doors.engine().status().now())
+            let result = result_rows::last(&ended, &workers, doors.engine().status().now());
+            if is_private {
+                doors.engine().results().take_private(id).await.map_err(failed)?;
+            }
+            result
         }
         false => None,
     };
@@ -85,6 +89,12 @@ impl WorkerRef<'_> {
     }
 }
 
+/// Whether the result of a job is for its caller alone: the worker stores none.
+fn is_private(handler: &Handler) -> bool {
+    let ResultPolicy { answer, success, failure, .. } = handler.results;
+    answer == Waits::Push && !success && !failure
+}
+
 /// The request as a job.
 fn read(
     request: &JobRequest,
@@ -92,9 +102,16 @@ fn read(
     handler: &Handler,
     caps: &Caps,
 ) -> Result<NewJob, Invalid> {
-    let payload = Payload::new(Encoding::Bytes, request.arg.clone());
+    let payload = match workers::is_reserved(kind.as_str()) {
+        true => built_in::payload(&request.arg)?,
+        false => Payload::new(Encoding::Bytes, request.arg.clone()),
+    };
     let mut spec = handler.job(kind.clone(), payload);
     spec.timeout = timeout(request.timeout, caps);
+    if is_private(handler) {
+        spec.keep = ResultRetention::Once(handler.results.keep);
+        spec.labels.insert(PRIVATE_RESULT_LABEL.to_owned(), "caller".to_owned());
+    }
     spec.priority =
         match read_enum(request.priority.unwrap_or_default(), "priority", Priority::try_from)? {
             Priority::High => -1,

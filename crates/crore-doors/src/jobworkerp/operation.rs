@@ -54,8 +54,10 @@ pub(super) fn to_operation(runner: &str, settings: &SettingsMap) -> (RunnerType,
         }
         "docker" => {
             let mut pull = Map::new();
-            if !text("image").is_empty() {
-                pull.insert("FromImage".to_owned(), text("image").into());
+            for (setting, field) in [("image", "FromImage"), ("platform", "Platform")] {
+                if !text(setting).is_empty() {
+                    pull.insert(field.to_owned(), text(setting).into());
+                }
             }
             (RunnerType::Docker, Value::Object(pull).to_string())
         }
@@ -104,21 +106,21 @@ struct DockerOperation {
 impl DockerOperation {
     fn settings(self) -> Result<Value, Invalid> {
         let some = |text: Option<String>| text.filter(|text| !text.is_empty());
-        if some(self.from_src).is_some() || some(self.repo).is_some() {
-            let why = "`FromSrc` and `Repo` import an image, which is not supported: \
+        let (from_image, repo) = (some(self.from_image), some(self.repo));
+        // `Repo` names an image that is imported; an engine that pulls one ignores it.
+        if some(self.from_src).is_some() || repo.is_some() && from_image.is_none() {
+            let why = "`FromSrc`, and `Repo` without `FromImage`, import an image, which is not supported: \
                        import it beforehand and name it in `FromImage`";
             return Err(wrong(why));
         }
-        if some(self.platform).is_some() {
-            return Err(wrong(
-                "`Platform` is not supported; the engine pulls for its own platform",
-            ));
-        }
         let mut settings = Map::new();
+        if let Some(platform) = some(self.platform) {
+            settings.insert("platform".to_owned(), platform.into());
+        }
         settings.insert("payload".to_owned(), "config".into());
         // jobworkerp returns stdout and stderr together.
         settings.insert("stderr".to_owned(), "result".into());
-        match (some(self.from_image), some(self.tag)) {
+        match (from_image, some(self.tag)) {
             (Some(image), None) => drop(settings.insert("image".to_owned(), image.into())),
             (Some(image), Some(tag)) => {
                 let name = image.rsplit('/').next().unwrap_or_default();
@@ -183,6 +185,11 @@ mod tests {
         )
         .expect("good");
         assert_eq!(tagged["image"], "a:5000/b:3");
+        let text = r#"{"FromImage":"a","Repo":"b","Platform":"linux/arm64"}"#;
+        let (_, foreign) = settings(RunnerType::Docker, text).expect("good");
+        assert_eq!((&foreign["image"], &foreign["platform"]), (&json!("a"), &json!("linux/arm64")));
+        let text = r#"{"FromImage":"a","Platform":"linux/arm64"}"#;
+        assert_eq!(to_operation("docker", &foreign), (RunnerType::Docker, text.to_owned()));
         assert_eq!(to_operation("slack", &Map::new()), (RunnerType::Builtin, "slack".to_owned()));
     }
 
@@ -198,7 +205,7 @@ mod tests {
             (RunnerType::Docker, "busybox", "expected"),
             (RunnerType::Docker, r#"{"FromImage":1}"#, "invalid type"),
             (RunnerType::Docker, r#"{"FromSrc":"-"}"#, "FromSrc"),
-            (RunnerType::Docker, r#"{"FromImage":"a","Platform":"linux/arm64"}"#, "Platform"),
+            (RunnerType::Docker, r#"{"Repo":"a"}"#, "Repo"),
             (RunnerType::Docker, r#"{"Tag":"1"}"#, "requires `FromImage`"),
             (RunnerType::Docker, r#"{"FromImage":"a:1","Tag":"2"}"#, "already has a tag"),
         ] {

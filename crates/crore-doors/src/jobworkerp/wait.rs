@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crore_api::Fault;
-use crore_core::{Code, Invalid, Job, JobId, Span, Time};
+use crore_core::{Code, Invalid, Job, JobId, Span, State, Time};
 use tokio::time::{Instant, sleep_until};
 use tonic::Status;
 use tonic::metadata::MetadataMap;
@@ -45,10 +45,23 @@ impl CallDeadline {
         let ends_at = started.after(at_most);
         // A job that has already ended is returned even if the deadline has passed or the doors are closing.
         let mut left = Span::ZERO;
+        let mut is_draining = false;
         loop {
             let ended = tokio::select! {
                 ended = engine.results().wait_for_end(id, left) => ended.map_err(failed)?,
-                () = doors.closing(), if !left.is_zero() => return Err(failed(crore::Error::Stopping)),
+                () = doors.closing(), if !left.is_zero() && !is_draining => {
+                    let job = engine.get(id).await.map_err(failed)?;
+                    let is_waiting = |job: Job| {
+                        !job.live.state.has_ended() && job.live.state != State::Running
+                    };
+                    // No job starts any more, but one that runs may end within the drain. The end of the drain ends
+                    // the wait.
+                    if job.is_some_and(is_waiting) {
+                        return Err(failed(crore::Error::Stopping));
+                    }
+                    is_draining = true;
+                    continue;
+                }
                 () = self.elapsed(), if !left.is_zero() => {
                     return Err(late(engine.status().now().since(started)));
                 }

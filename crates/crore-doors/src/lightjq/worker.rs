@@ -8,7 +8,7 @@ use crore_api::Fault;
 use crore_api::negotiation::Responder;
 use crore_core::code::excerpt;
 use crore_core::{Code, Invalid, Name};
-use crore_dispatch::Registration;
+use crore_dispatch::{Registration, check_terms};
 use crore_outbound::{CallError, Target};
 use http::{HeaderMap, StatusCode};
 
@@ -18,8 +18,6 @@ use crate::Doors;
 
 /// Header with the id of the calling worker.
 const HEADER: &str = "worker-id";
-/// Maximum number of concurrent jobs of one worker.
-const MAX_JOBS: u32 = 10_000;
 
 /// Registers a push worker: jobs are posted to it from now on.
 #[utoipa::path(
@@ -34,12 +32,8 @@ pub(super) async fn join(
 ) -> Result<Response, Fault> {
     let reply = body.reply();
     let request = body.value;
-    let name = Name::new("name", &request.name)?.to_string();
-    let max_jobs = request.max_jobs;
-    if !(1..=MAX_JOBS).contains(&max_jobs) {
-        let message = format!("`{max_jobs}` is out of range: 1 to {MAX_JOBS}");
-        return Err(Invalid::new(Code::CountRange, "max_jobs", message).into());
-    }
+    let (name, max_jobs) = (request.name.clone(), request.max_jobs);
+    check_terms(&name, max_jobs)?;
     let target = target_of(request, peer, doors.options().lightjq.worker_port)?;
     if let Err(failed) = doors.push_worker_handle().outbound().addresses(&target).await {
         let invalid = match failed {

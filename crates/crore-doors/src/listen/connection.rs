@@ -8,7 +8,7 @@ use std::time::Duration;
 use axum::extract::ConnectInfo;
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
-use crore_api::access::Certificate;
+use crore_api::access::{Certificate, PeerUser};
 use crore_api::request_log;
 use futures_util::future::{Either, ready};
 use http::Request;
@@ -23,6 +23,7 @@ use tokio::time::timeout;
 use tower::{BoxError, Service};
 
 use super::lifetime::{ConnectionLifetime, EndSignal};
+use super::peer_user::peer_user;
 use super::timed_stream::{HttpProtocol, TimedStream};
 use super::{ListenerShared, Phase, http1};
 use crate::grpc;
@@ -34,6 +35,7 @@ pub(super) struct ConnectionContext {
     peer: SocketAddr,
     local: SocketAddr,
     certificate: Option<Certificate>,
+    user: Option<PeerUser>,
 }
 
 /// Serves a connection, over TLS if the listener has it.
@@ -46,7 +48,14 @@ pub(super) async fn serve(
     // A socket without a local address is already closed.
     let Ok(local) = stream.local_addr() else { return };
     let lifetime = ConnectionLifetime::new(phase, shared.options.max_age.into());
-    let mut context = ConnectionContext { shared, peer, local, certificate: None };
+    let mut context = ConnectionContext { shared, peer, local, certificate: None, user: None };
+    if let Some(api) = &context.shared.api
+        && api.access().may_need_peer_user()
+        // Boxed, so that other tasks stay small.
+        && Box::pin(api.access().needs_peer_user()).await
+    {
+        context.user = peer_user(&stream, peer, local);
+    }
     let Some(tls) = context.shared.tls.clone() else {
         return serve_stream(context, stream, lifetime).await;
     };
@@ -129,6 +138,9 @@ impl ConnectionContext {
             return Either::Right(ready(Ok(refused)));
         }
         request.extensions_mut().insert(ConnectInfo(self.peer));
+        if let Some(user) = self.user {
+            request.extensions_mut().insert(user);
+        }
         if let Some(certificate) = &self.certificate {
             request.extensions_mut().insert(certificate.clone());
         }

@@ -185,6 +185,7 @@ async fn reconcile_leases(
             .lapse(forgotten.into_iter().map(|held| (held.id, held.delivery)).collect())
             .await?;
     }
-    let welcome = Some(Welcome { kept, grace_ms: GRACE_MS });
+    let store = engine.status().store_id().to_string();
+    let welcome = Some(Welcome { kept, grace_ms: GRACE_MS, store });
     Ok(ServerMessage { welcome, lost, ..ServerMessage::default() })
 }

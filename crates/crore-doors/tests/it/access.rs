@@ -215,7 +215,7 @@ async fn pause(span: Duration) {
 }
 
 /// Waits until the server requires a token.
-async fn until_token_required(server: &Server) {
+pub(crate) async fn until_token_required(server: &Server) {
     let info = request("GET", "/v1/info", server.address, &[]);
     eventually_async(Duration::from_secs(3), pause, async || {
         send(server.address, 254, &info).await.status != 200

@@ -18,6 +18,7 @@ mod lakh;
 mod lightjq;
 mod local_server;
 mod openapi;
+mod peer_users;
 mod push_workers;
 mod raw;
 mod server;

@@ -9,7 +9,10 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use crore_core::{Code, Size, Span};
-use crore_outbound::{CallError, Options, Outbound, Resolve, ResolveFuture, Target};
+use crore_outbound::{
+    Authentication, AuthenticationFuture, CallError, Options, Outbound, Resolve, ResolveFuture,
+    Target,
+};
 use http::{HeaderMap, StatusCode};
 
 use crore_testkit::http_peer::{Peer, PeerReply};
@@ -144,6 +147,31 @@ async fn loopback_is_called_by_a_server_on_loopback_but_never_its_own_ports() {
     // Without known listeners, loopback is denied.
     let called = post(&Outbound::new(Options::default()), &peer.url()).await;
     assert!(is_denied(&called));
+}
+
+/// A server whose callers need a token, or not.
+#[derive(Debug)]
+struct Tokens(bool);
+
+impl Authentication for Tokens {
+    fn needs_token(&self) -> AuthenticationFuture<'_> {
+        Box::pin(std::future::ready(self.0))
+    }
+}
+
+#[tokio::test]
+async fn loopback_needs_permission_as_soon_as_callers_need_a_token() {
+    let peer = Peer::start(PeerReply::status(202)).await;
+    let listens = vec![SocketAddr::from(([127, 0, 0, 1], 9))];
+    let options = Options { listens, ..Options::default() };
+    let outbound =
+        |has_token| Outbound::new(options.clone()).with_authentication(Tokens(has_token));
+    assert_eq!(post(&outbound(false), &peer.url()).await, Ok(StatusCode::ACCEPTED));
+    assert!(is_denied(&post(&outbound(true), &peer.url()).await));
+    let allow = vec!["127.0.0.1".parse().expect("an address")];
+    let allowed = Outbound::new(Options { allow, ..options.clone() });
+    let called = post(&allowed.with_authentication(Tokens(true)), &peer.url()).await;
+    assert_eq!(called, Ok(StatusCode::ACCEPTED));
 }
 
 #[tokio::test]

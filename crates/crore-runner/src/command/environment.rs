@@ -14,6 +14,11 @@ use crate::runner::{RunFailure, Task};
 /// Variables that every program inherits from the host.
 const ALWAYS_INHERITED: [&str; 2] = ["HOME", "LANG"];
 
+/// Whether every program has this variable of the host.
+pub(super) fn is_always_inherited(name: &str) -> bool {
+    name == "PATH" || ALWAYS_INHERITED.contains(&name)
+}
+
 /// The host's `PATH`, or the usual directories if it has none.
 pub(super) fn path() -> OsString {
     env::var_os("PATH").unwrap_or_else(|| "/usr/local/bin:/usr/bin:/bin".into())
@@ -57,6 +62,9 @@ impl Environment {
             ALWAYS_INHERITED.into_iter().chain(settings.inherit.iter().map(String::as_str));
         for name in inherited {
             if let Some(value) = env::var_os(name) {
+                if !is_always_inherited(name) {
+                    all.masks.add(&value.to_string_lossy());
+                }
                 all.variables.insert(name.to_owned(), value);
             }
         }

@@ -29,14 +29,15 @@ pub(super) fn check(program: &str, allowed: &Patterns) -> Result<(), Invalid> {
 /// Checks the working directory of a program.
 pub(super) fn check_dir(dir: &str, allowed: &Patterns) -> Result<(), Invalid> {
     check_absolute("settings.dir", dir)?;
-    if allowed.allows(dir) {
-        return Ok(());
-    }
+    if allowed.allows(dir) { Ok(()) } else { Err(forbidden_dir(dir)) }
+}
+
+fn forbidden_dir(dir: &str) -> Invalid {
     let message = format!(
         "directory `{}` is not allowed; allow it in `runners.dirs` in the configuration",
         excerpt(dir)
     );
-    Err(Invalid::new(Code::RunnerForbidden, "settings.dir", message))
+    Invalid::new(Code::RunnerForbidden, "settings.dir", message)
 }
 
 /// Requires an absolute path without `..`, so that the path that matches a pattern is the path that is used.
@@ -59,16 +60,35 @@ fn forbidden(found: &str) -> Invalid {
     Invalid::new(Code::RunnerForbidden, "settings.program", message)
 }
 
-/// Finds the program's file on this host. Its path, or the name as written, must be allowed.
+/// Finds the program's file on this host. Its path without symbolic links, or the name as written, must be
+/// allowed.
 pub(super) fn find(program: &str, allowed: &Patterns) -> Result<PathBuf, RunFailure> {
     let is_name = !program.contains('/');
     let found = if is_name { on_path(program)? } else { PathBuf::from(program) };
-    let is_allowed = found.to_str().is_some_and(|found| allowed.allows(found))
-        || is_name && allowed.allows(program);
-    if is_allowed {
-        Ok(found)
-    } else {
-        Err(RunFailure::fatal(forbidden(&found.to_string_lossy())).with("reason", "forbidden"))
+    if allowed.is_empty() || is_name && allowed.allows(program) {
+        return Ok(found);
+    }
+    // A missing file is reported when it is started.
+    let resolved = fs::canonicalize(&found).unwrap_or_else(|_| found.clone());
+    match allowed.allows_file("", &found, &resolved) {
+        true => Ok(found),
+        false => {
+            Err(RunFailure::fatal(forbidden(&resolved.to_string_lossy()))
+                .with("reason", "forbidden"))
+        }
+    }
+}
+
+/// The working directory on this host without symbolic links, which must be allowed.
+pub(super) fn find_dir(dir: &str, allowed: &Patterns) -> Result<PathBuf, RunFailure> {
+    let resolved = fs::canonicalize(dir).ok().filter(|dir| dir.is_dir()).ok_or_else(|| {
+        let message = format!("settings.dir: `{dir}` is not a directory on the host");
+        RunFailure::fatal(message).with("reason", "not-found")
+    })?;
+    match allowed.allows_file("", Path::new(dir), &resolved) {
+        true => Ok(resolved),
+        false => Err(RunFailure::fatal(forbidden_dir(&resolved.to_string_lossy()))
+            .with("reason", "forbidden")),
     }
 }
 
@@ -95,6 +115,8 @@ pub(super) fn probe(path: &Path) -> io::Result<()> {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::symlink;
+
     use super::*;
 
     fn patterns(texts: &[&str]) -> Patterns {
@@ -110,13 +132,39 @@ mod tests {
             assert!(find("sh", &patterns(&[allowed])).is_ok(), "{allowed}");
         }
         let failure = find("sh", &patterns(&["/opt/*", "bash"])).expect_err("not allowed");
-        assert!(failure.error.contains(&format!("program `{found}` is not allowed")));
+        let resolved = fs::canonicalize(found).expect("there is a shell");
+        let refusal = format!("program `{}` is not allowed", resolved.display());
+        assert!(failure.error.contains(&refusal), "{failure}");
         assert_eq!(failure.detail["reason"], "forbidden");
     }
 
     #[test]
     fn a_path_is_not_allowed_by_the_pattern_of_a_name() {
         assert!(find("/bin/sh", &patterns(&["sh"])).is_err());
+    }
+
+    #[test]
+    fn a_link_out_of_the_allowed_directories_is_refused() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let (inside, outside) = (dir.path().join("in"), dir.path().join("out"));
+        for place in [&inside, &outside] {
+            fs::create_dir(place).expect("made");
+        }
+        symlink("/bin/sh", inside.join("sh")).expect("linked");
+        symlink(&outside, inside.join("dir")).expect("linked");
+        let allowed = patterns(&[&format!("{}/*", inside.display())]);
+        let program = inside.join("sh");
+        let program = program.to_str().expect("a text");
+        let failure = find(program, &allowed).expect_err("it leads elsewhere");
+        assert_eq!(failure.detail["reason"], "forbidden");
+        assert!(find(program, &patterns(&[program])).is_ok(), "the link itself is named");
+        let place = inside.join("dir");
+        let place = place.to_str().expect("a text");
+        let failure = find_dir(place, &allowed).expect_err("it leads elsewhere");
+        assert!(failure.error.contains("`runners.dirs`"), "{failure}");
+        let outside = outside.canonicalize().expect("it is there");
+        assert_eq!(find_dir(place, &Patterns::default()).expect("allowed"), outside);
+        assert!(find_dir("/no/such", &Patterns::default()).is_err());
     }
 
     #[test]

@@ -96,7 +96,7 @@ async fn start(
         command.stdin(if is_fed { Stdio::piped() } else { Stdio::null() });
         command.stdout(Stdio::piped()).stderr(Stdio::piped());
         if let Some(dir) = &settings.dir {
-            command.current_dir(directory(dir)?);
+            command.current_dir(program::find_dir(dir, &options.dirs)?);
         }
         let grace = Duration::from(settings.grace.0);
         let (leader, pipes) =
@@ -145,14 +145,6 @@ fn command(
     let mut command = process::Command::new(shell);
     command.args(rest).arg(program).args(args);
     Ok(command)
-}
-
-fn directory(dir: &str) -> Result<&str, RunFailure> {
-    if Path::new(dir).is_dir() {
-        return Ok(dir);
-    }
-    let message = format!("settings.dir: `{dir}` is not a directory on the host");
-    Err(RunFailure::fatal(message).with("reason", "not-found"))
 }
 
 /// The standard streams.

@@ -7,7 +7,8 @@ use crore_wire::units::{Period, Size};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::environment::check_name;
+use super::code_variables;
+use super::environment::{check_name, is_always_inherited};
 use super::limits::CommandLimits;
 use super::program;
 use crate::options::Options;
@@ -99,26 +100,28 @@ impl CommandSettings {
     }
 
     fn check_environment(&self, options: &Options) -> Result<(), Invalid> {
+        let check_code = |field: &str, name: &str| {
+            code_variables::check(field, name, &options.code_variables, &options.programs)
+        };
         for (name, value) in &self.env {
             let field = format!("settings.env.{name}");
             check_name(&field, name)?;
-            // A preloaded library would let an allowed program run any code.
-            if name.starts_with("LD_") && !options.programs.is_empty() {
-                let message =
-                    format!("`{name}` is not allowed: it could bypass `runners.programs`");
-                return Err(Invalid::new(Code::RunnerForbidden, field, message));
-            }
-            // The launcher's shell may be one that executes these.
-            if name.starts_with("BASH_") || ["ENV", "SHELLOPTS", "PS4"].contains(&name.as_str()) {
-                let message = format!("`{name}` is not allowed: a shell could execute its value");
-                return Err(Invalid::new(Code::RunnerForbidden, field, message));
-            }
+            check_code(&field, name)?;
             if !value.is_reference() && value.resolve().is_ok_and(|text| text.contains('\0')) {
                 return Err(Invalid::new(Code::Malformed, field, "contains a zero byte"));
             }
         }
         for (i, name) in self.inherit.iter().enumerate() {
-            check_name(&format!("settings.inherit[{i}]"), name)?;
+            let field = format!("settings.inherit[{i}]");
+            check_name(&field, name)?;
+            check_code(&field, name)?;
+            // The environment of the host holds secrets, and a program can send them anywhere.
+            if !is_always_inherited(name) && !options.secrets.allows(&format!("env:{name}")) {
+                let message = format!(
+                    "variable `{name}` is not allowed; allow `env:{name}` in `runners.secrets` in the configuration"
+                );
+                return Err(Invalid::new(Code::RunnerForbidden, field, message));
+            }
         }
         Ok(())
     }
@@ -204,6 +207,7 @@ mod tests {
                 json!({ "program": "ls", "env": { "BASH_FUNC_kill%%": "() { id; }" } }),
                 "settings.env.BASH_FUNC_kill%%",
             ),
+            (json!({ "program": "ls", "inherit": ["LANG", "MY_KEY"] }), "settings.inherit[1]"),
         ];
         for (settings, field) in cases {
             let expected = (field.to_owned(), Code::RunnerForbidden);
@@ -213,7 +217,13 @@ mod tests {
             (json!({ "program": "/bin/ls" }), "`runners.programs`"),
             (json!({ "program": "ls", "shell": true }), "`runners.shell = true`"),
             (json!({ "program": "ls", "dir": "/etc" }), "`runners.dirs`"),
-            (json!({ "program": "ls", "env": { "LD_A": "" } }), "`runners.programs`"),
+            (json!({ "program": "ls", "env": { "LD_A": "" } }), "`runners.code-variables`"),
+            (json!({ "program": "ls", "env": { "PATH": "/srv" } }), "`runners.code-variables`"),
+            (json!({ "program": "ls", "inherit": ["LD_A"] }), "`runners.code-variables`"),
+            (
+                json!({ "program": "ls", "inherit": ["MY_KEY"] }),
+                "`env:MY_KEY` in `runners.secrets`",
+            ),
         ] {
             let invalid =
                 CommandSettings::read(&settings, &options).expect_err("it is not allowed");

@@ -135,6 +135,8 @@ fn host_config(settings: &ContainerSettings) -> HostConfig {
         pids_limit: limits.pids.map(i64::from),
         readonly_rootfs: Some(settings.read_only),
         privileged: Some(false),
+        cap_drop: Some(vec!["ALL".to_owned()]),
+        cap_add: Some(settings.capabilities.iter().map(ToString::to_string).collect()),
         security_opt: Some(vec!["no-new-privileges".to_owned()]),
         // The output comes over the attached stream; the engine stores none.
         log_config: Some(HostConfigLogConfig {
@@ -142,5 +144,30 @@ fn host_config(settings: &ContainerSettings) -> HostConfig {
             ..HostConfigLogConfig::default()
         }),
         ..HostConfig::default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::options::Options;
+
+    #[test]
+    fn a_container_has_no_capabilities_and_limited_resources_by_default() {
+        let settings = |options: &Options| {
+            ContainerSettings::read(&json!({ "image": "alpine" }), options).expect("right")
+        };
+        let config = host_config(&settings(&Options::default()));
+        assert_eq!(config.cap_drop, Some(vec!["ALL".to_owned()]));
+        assert_eq!(config.cap_add, Some(Vec::new()));
+        assert_eq!((config.privileged, config.pids_limit), (Some(false), Some(1024)));
+        assert_eq!((config.memory, config.memory_swap), (Some(2 << 30), Some(2 << 30)));
+        let granted = ["CHOWN", "CAP_SETUID"].map(|one| one.parse().expect("a capability"));
+        let options = Options { container_capabilities: granted.to_vec(), ..Options::default() };
+        let config = host_config(&settings(&options));
+        assert_eq!(config.cap_drop, Some(vec!["ALL".to_owned()]));
+        assert_eq!(config.cap_add, Some(vec!["CHOWN".to_owned(), "SETUID".to_owned()]));
     }
 }

@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use super::limits::ContainerLimits;
 use super::registry::RegistryLogin;
-use crate::options::Options;
+use crate::options::{Capability, Options};
 use crate::output::{Stderr, Success, grace, max_output};
 use crate::secret::SecretRef;
 
@@ -50,6 +50,9 @@ pub(super) struct ContainerSettings {
     /// The three limits above, with the operator's limits as defaults.
     #[serde(skip)]
     pub(super) limits: ContainerLimits,
+    /// Capabilities that the operator grants.
+    #[serde(skip)]
+    pub(super) capabilities: Vec<Capability>,
     #[serde(default)]
     pub(super) read_only: bool,
     #[serde(default)]
@@ -86,6 +89,11 @@ pub(super) enum ContainerInput {
     Config,
     None,
 }
+
+/// Limits of a container for which neither its handler nor the operator sets one: a runaway job must not take the machine
+/// with it.
+const DEFAULT_MEMORY: Size = Size(2 << 30);
+const DEFAULT_PIDS: u32 = 1024;
 
 fn none() -> String {
     "none".to_owned()
@@ -170,10 +178,11 @@ impl ContainerSettings {
             return malformed("pids", "must be greater than 0".to_owned());
         }
         self.limits = ContainerLimits {
-            memory: within("memory", self.memory, most.memory)?,
+            memory: within("memory", self.memory, most.memory)?.or(Some(DEFAULT_MEMORY)),
             cpus: within("cpus", self.cpus, most.cpus)?,
-            pids: within("pids", self.pids, most.pids)?,
+            pids: within("pids", self.pids, most.pids)?.or(Some(DEFAULT_PIDS)),
         };
+        self.capabilities = options.container_capabilities.clone();
         Ok(())
     }
 }
@@ -312,13 +321,25 @@ mod tests {
     }
 
     #[test]
+    fn a_container_without_limits_gets_default_ones_and_may_ask_for_more() {
+        let read = |settings: Value| {
+            ContainerSettings::read(&settings, &Options::default()).expect("right").limits
+        };
+        let default = ContainerLimits { memory: Some(Size(2 << 30)), cpus: None, pids: Some(1024) };
+        assert_eq!(read(json!({ "image": "alpine" })), default);
+        let more = read(json!({ "image": "alpine", "memory": "8GiB", "pids": 5000 }));
+        assert_eq!((more.memory, more.pids), (Some(Size(8 << 30)), Some(5000)));
+    }
+
+    #[test]
     fn operator_limits_are_the_default() {
         let read = |settings| ContainerSettings::read(&settings, &options()).expect("valid");
         let all = json!({ "image": "alpine:3", "memory": "8MiB", "cpus": 0.5, "pids": 7 });
         let expected =
             ContainerLimits { memory: Some(Size(8 << 20)), cpus: Some(0.5), pids: Some(7) };
         assert_eq!(read(all).limits, expected);
-        assert_eq!(read(json!({ "image": "alpine:3" })).limits, options().container_limits());
+        let default = ContainerLimits { pids: Some(DEFAULT_PIDS), ..options().container_limits() };
+        assert_eq!(read(json!({ "image": "alpine:3" })).limits, default);
         let any = read(json!({ "image": "alpine:3", "success": "any" })).success;
         assert!(any.has(255) && !Success::default().has(255));
     }

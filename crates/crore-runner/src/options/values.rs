@@ -1,6 +1,8 @@
 //! Value types of the section `runners`.
 
 use std::collections::BTreeMap;
+use std::fmt;
+use std::str::FromStr;
 
 use crore_core::settings::{Setting, SettingValue, Shape};
 
@@ -59,5 +61,29 @@ impl Setting for Variables {
 
     fn absent() -> Option<Self> {
         Some(Self::default())
+    }
+}
+
+/// A Linux capability, without the prefix `CAP_`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Capability(String);
+
+impl FromStr for Capability {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let name = text.strip_prefix("CAP_").unwrap_or(text);
+        let is_name =
+            !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_uppercase() || byte == b'_');
+        match is_name && name != "ALL" {
+            true => Ok(Self(name.to_owned())),
+            false => Err(format!("`{text}` is not a capability such as `CHOWN`")),
+        }
+    }
+}
+
+impl fmt::Display for Capability {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
     }
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use crore_core::{Delivery, Encoding, JobId, Name, Payload};
+use crore_core::{Delivery, Encoding, JobId, Name, Payload, Time};
 use crore_runner::command::CommandFactory;
 use crore_runner::{
     Options, Output, RunContext, RunFailure, RunMessage, Runner, RunnerFactory, Task,
@@ -16,10 +16,12 @@ use tokio_util::sync::CancellationToken;
 /// One delivery of a job with this payload.
 pub(crate) fn task(payload: &[u8]) -> Task {
     Task {
+        store: "feed".into(),
         job: JobId(7),
         delivery: Delivery(1),
         kind: Name::new("kind", "resize").expect("a name"),
         attempt: 2,
+        pushed_at: Time::from_millis(5),
         payload: Payload::new(Encoding::Bytes, payload).into(),
         timeout: None,
         trace: Some("00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01".into()),
@@ -58,7 +60,8 @@ impl LogRecorder {
 
 /// A command runner that allows a shell.
 pub(crate) async fn command(settings: &Value) -> Box<dyn Runner> {
-    let options = Options { shell: true, ..Options::default() };
+    let secrets = ["*".parse().expect("a pattern")].into_iter().collect();
+    let options = Options { shell: true, secrets, ..Options::default() };
     CommandFactory::new(options).make(settings).await.expect("valid settings")
 }
 

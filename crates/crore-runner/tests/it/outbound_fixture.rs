@@ -4,7 +4,7 @@ use std::io;
 use std::net::{IpAddr, TcpListener};
 use std::sync::Arc;
 
-use crore_core::{Delivery, JobId, Name, Payload};
+use crore_core::{Delivery, JobId, Name, Payload, Time};
 use crore_outbound::{Options, Outbound};
 use crore_runner::{NetworkAccess, Output, RunContext, RunFailure, RunnerFactory, Task, Urls};
 use serde_json::Value;
@@ -27,10 +27,12 @@ pub(crate) fn reach(allow: &[&str]) -> NetworkAccess {
 /// A task with this payload.
 pub(crate) fn task(payload: Payload) -> Task {
     Task {
+        store: "feed".into(),
         job: JobId(12),
         delivery: Delivery(3),
         kind: Name::new("kind", "mail").expect("a name"),
         attempt: 1,
+        pushed_at: Time::from_millis(5),
         payload: payload.into(),
         timeout: None,
         trace: None,

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex};
 
-use crore_core::{Delivery, Encoding, JobId, Name, Payload};
+use crore_core::{Delivery, Encoding, JobId, Name, Payload, Time};
 use crore_runner::{EncodedBytes, Output, RunContext, RunFailure, RunMessage, Runner, Task};
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
@@ -49,10 +49,12 @@ impl RecordedRun {
 
 pub(crate) fn task(payload: impl AsRef<[u8]>) -> Task {
     Task {
+        store: "feed".into(),
         job: JobId::new(7).expect("a number"),
         delivery: Delivery(1),
         kind: Name::new("kind", "kind").expect("a name"),
         attempt: 1,
+        pushed_at: Time::from_millis(5),
         payload: Payload::new(Encoding::Bytes, payload.as_ref()).into(),
         timeout: None,
         trace: None,

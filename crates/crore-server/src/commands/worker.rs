@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use anyhow::Context;
 use crore_client::{Client, Error};
-use crore_outbound as outbound;
+use crore_outbound::{self as outbound, Outbound};
 use tonic::transport::{Certificate, ClientTlsConfig};
 
 use super::CommandContext;
@@ -51,7 +51,7 @@ pub(crate) fn run(remote: &RemoteArgs, hosting: &WorkerArgs) -> anyhow::Result<E
             roots: serve::read_ca(config.outbound.ca.as_deref())?,
             ..config.outbound.clone()
         };
-        let runners = runners::build(&config, outbound, None)?;
+        let runners = runners::build(&config, Outbound::new(outbound), None)?;
         let client = tokio::select! {
             client = connect(remote) => client?,
             signal = signals.next_stop() => {

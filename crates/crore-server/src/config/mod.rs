@@ -108,7 +108,11 @@ impl Config {
             jobworkerp: self.jobworkerp.clone(),
             outbound: outbound::Options { listens, ..self.outbound.clone() },
             api: crore_api::Options {
-                access: access::Options { insecure: self.listen.insecure, ..self.access.clone() },
+                access: access::Options {
+                    insecure: self.listen.insecure,
+                    own_user: self.runners.own_user(),
+                    ..self.access.clone()
+                },
                 backups: self.store.backups.clone(),
                 ..self.http.clone()
             },

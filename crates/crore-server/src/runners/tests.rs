@@ -101,7 +101,7 @@ fn invalid_values_are_reported_with_their_key() {
 #[test]
 fn a_server_without_runners_enforces_no_caps() {
     let config = parsed(&[]).expect("the defaults");
-    let front = validators(config.outbound.clone());
+    let front = validators(Outbound::new(config.outbound.clone()));
     let much = serde_json::json!({ "max_output": "1GiB", "grace": "1h" });
     for (runner, key, value) in [("command", "program", "ls"), ("docker", "image", "busybox")] {
         let mut settings = much.as_object().expect("an object").clone();
@@ -109,7 +109,8 @@ fn a_server_without_runners_enforces_no_caps() {
         let runner = Name::new("runner", runner).expect("a name");
         let handler = crore_core::Handler::new(runner, settings);
         front.check(&handler).expect("decided elsewhere");
-        let here = build(&config, config.outbound.clone(), None).expect("all runners");
+        let here =
+            build(&config, Outbound::new(config.outbound.clone()), None).expect("all runners");
         let here = Runners::clone(&here).allow("command").allow("docker");
         let told = here.check(&handler).expect_err("too much").to_string();
         assert!(told.contains("`runners.max-"), "{told}");

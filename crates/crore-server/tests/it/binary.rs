@@ -96,7 +96,8 @@ impl Server {
         Self::spawn(command)
     }
 
-    fn spawn(mut command: Command) -> Self {
+    /// Starts a command, and waits until it listens.
+    pub(crate) fn spawn(mut command: Command) -> Self {
         let mut child =
             command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("started");
         let said = follow(child.stdout.take().expect("piped"));

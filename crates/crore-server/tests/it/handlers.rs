@@ -105,6 +105,10 @@ fn a_runner_that_is_not_allowed_is_refused_with_a_hint() {
         "{}",
         unknown.err
     );
+    let plugin = server.run(&["handler", "set", "a", "plugin", r#"{"plugin": "x"}"#]);
+    assert_eq!(plugin.code, Some(1), "{plugin:?}");
+    assert!(plugin.err.contains("`plugin` is not configured"), "{}", plugin.err);
+    assert!(plugin.err.contains("`runners.plugins`"), "{}", plugin.err);
     server.stop();
 
     let server = Server::start(

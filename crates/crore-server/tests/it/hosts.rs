@@ -169,3 +169,32 @@ fn a_server_logs_its_runners() {
     server.wait_for_log("channels=\"default=3 gpu=1\" allowed_runners=\"none\"");
     server.stop();
 }
+
+#[test]
+fn jobs_of_a_killed_server_run_again_as_soon_as_it_is_back() {
+    let dir = dir();
+    let start = |address: &str| {
+        let arguments = ["serve", "--listen", address, "--set", "runners.shell=true"];
+        Server::spawn(crore(dir.path(), &[&arguments, COMMANDS].concat()))
+    };
+    let mut server = start("127.0.0.1:0");
+    let marks = dir.path().join("marks");
+    // The first run never ends; the next one does at once.
+    let script =
+        format!("echo $CRORE_JOB >> {0}; [ $(wc -l < {0}) -gt 1 ] || sleep 600", marks.display());
+    let settings = json!({ "program": script, "shell": true }).to_string();
+    server.run(&["handler", "set", "k", "command", &settings, "--keep-result", "1h"]).success();
+    server.run(&["job", "push", "k", "null"]).success();
+    eventually(LONG, || marks.exists());
+    server.signal("KILL");
+    server.wait();
+    let server = start(&server.address.to_string());
+    // Its lease would last half a minute.
+    eventually(LONG, || {
+        let job = server.get("/v1/jobs/1");
+        if job["state"] == "done" { Ok(()) } else { Err(job) }
+    });
+    assert!(server.log().contains("jobs of a killed server run again"), "{}", server.log());
+    assert_eq!(std::fs::read_to_string(marks).expect("written"), "1\n1\n");
+    server.stop();
+}

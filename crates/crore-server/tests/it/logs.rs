@@ -143,3 +143,27 @@ fn the_log_level_filters_lines() {
     server.wait();
     assert_eq!(server.log(), "");
 }
+
+#[test]
+fn each_run_is_one_line_if_asked_for() {
+    let dir = dir();
+    for is_asked in [true, false] {
+        let jobs = format!("log.jobs={is_asked}");
+        let mut server = Server::start(dir.path(), &["--memory", "--set", &jobs]);
+        server.post("/v1/jobs", &json!({ "kind": "mail" }));
+        let job = server.post("/v1/fetch", &json!({ "queues": ["mail"] }))["jobs"][0].clone();
+        let report = json!({ "id": job["id"], "delivery": job["delivery"], "outcome": "done" });
+        server.post("/v1/finish", &json!({ "jobs": [report] }));
+        if is_asked {
+            server.wait_for_log("run ended");
+        }
+        server.signal("TERM");
+        server.wait();
+        let log = server.log();
+        let lines: Vec<_> = log.lines().filter(|line| line.contains("run ended")).collect();
+        assert_eq!(lines.len(), usize::from(is_asked), "{log}");
+        for text in ["INFO", "crore::jobs", "job=1", "kind=mail", "queue=mail", "done"] {
+            assert!(lines.iter().all(|line| line.contains(text)), "{text}: {lines:?}");
+        }
+    }
+}

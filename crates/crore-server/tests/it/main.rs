@@ -4,6 +4,7 @@ mod bench;
 mod binary;
 mod certificates;
 mod clients;
+mod command_secrets;
 mod commands;
 mod config;
 mod containers;

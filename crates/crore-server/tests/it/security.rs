@@ -1,9 +1,10 @@
 //! Security defaults of the built binary: listeners, tokens, TLS and the audit log.
 
+use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::Command;
 
-use crore_testkit::{DebianPackage, or_skip};
+use crore_testkit::{DebianPackage, Error, or_skip};
 use rcgen::{CertifiedKey, generate_simple_self_signed};
 use serde_json::Value;
 
@@ -56,6 +57,39 @@ fn tokens_are_created_listed_and_removed() {
     assert!(!with(&["token", "ls"]).contains("app"));
     let nothing = server.run(&["token", "create", "x"]);
     assert_eq!(nothing.code, Some(2), "{}", nothing.err);
+}
+
+/// Calls the server as a user that no account of a test machine has.
+fn call_as_another_user(server: &Server) -> Result<String, Error> {
+    if !rustix::process::geteuid().is_root() {
+        return Err(Error::Unable("only root can call as another user".to_owned()));
+    }
+    let (ip, port) = (server.address.ip(), server.address.port());
+    let script = format!(
+        r"exec 3<>/dev/tcp/{ip}/{port}; cat <&3 &
+        printf 'GET /v1/info HTTP/1.1\r\nhost: {ip}:{port}\r\nconnection: close\r\n\r\n' >&3; wait"
+    );
+    let output = Command::new("bash").args(["-c", &script]).uid(54_321).current_dir("/").output();
+    Ok(String::from_utf8(output.expect("bash runs").stdout).expect("UTF-8"))
+}
+
+#[test]
+fn other_users_of_the_machine_need_a_token_if_jobs_can_run_programs() {
+    let dir = dir();
+    let open = Server::start(dir.path(), &["--memory"]);
+    let Some(response) = or_skip(call_as_another_user(&open)) else { return };
+    assert!(response.starts_with("HTTP/1.1 200"), "no such runner is allowed: {response}");
+    let servers = [
+        Server::start(dir.path(), &["--memory", "--allow-runner", "command"]),
+        Server::start(dir.path(), &["--memory", "--allow-runner", "docker", "--insecure"]),
+        Server::start_with(dir.path(), "dev", &[]),
+    ];
+    for server in servers {
+        assert_eq!(server.call("GET", "/v1/info", None).0, 200, "the server's own user");
+        let response = or_skip(call_as_another_user(&server)).expect("as before");
+        assert!(response.starts_with("HTTP/1.1 401"), "{response}");
+        assert!(response.contains("crore token create NAME --preset admin"), "{response}");
+    }
 }
 
 /// A server with its own certificate.

@@ -15,11 +15,12 @@ use super::record::Meta;
 use super::space_needs::SpaceNeeds;
 use crate::local::LocalIndex;
 use crate::metrics::CommitCounters;
-use crate::{Error, WakeHook};
+use crate::{Error, StoreId, WakeHook};
 
 /// The shared part of an embedded store.
 #[derive(Debug)]
 pub(crate) struct EmbeddedInner {
+    pub(crate) id: StoreId,
     pub(crate) disk: Arc<dyn Disk>,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) options: Options,

@@ -78,7 +78,7 @@ pub(crate) struct Log {
     /// Total bytes of the newest job records.
     pub(crate) live: u64,
     /// Bytes and number of side records written, by kind.
-    pub(crate) side_written: [(u64, u64); 8],
+    pub(crate) side_written: [(u64, u64); SideKey::KINDS],
     /// Whether the first frame of the segment still needs a meta record.
     pub(crate) meta_due: bool,
     /// Newest commit of a job that the current operation shows to its caller.
@@ -142,7 +142,7 @@ impl Log {
             pins: 0,
             next_name: 1,
             live: 0,
-            side_written: [(0, 0); 8],
+            side_written: [(0, 0); SideKey::KINDS],
             meta_due: false,
             shown: 0,
         }

@@ -19,10 +19,10 @@ use super::record::Meta;
 use super::replay::Recovered;
 use super::scan;
 use super::segment::{self, FileKind, HEAD_BYTES, SegmentHead};
-use crate::Error;
 use crate::bug::planted;
 use crate::local::LocalIndex;
 use crate::metrics::CommitCounters;
+use crate::{Error, StoreId};
 
 /// Deliveries per opening of the store. The next opening starts beyond every number that this one
 /// may have used and lost.
@@ -75,9 +75,10 @@ impl EmbeddedInner {
         let commit = local.records().pending.commit - 1;
         local.restore_numbers(numbers.last_id, next_epoch(numbers.last_delivery), numbers.revision);
         local.set_defaults(options.queues);
+        let id = local.identity_or(StoreId::draw);
         let meta = local.meta();
         local.records_mut().append_meta(meta);
-        let state = EmbeddedState {
+        let mut state = EmbeddedState {
             local,
             last_time: last,
             full: None,
@@ -87,7 +88,9 @@ impl EmbeddedInner {
             closed_commit: None,
             keeper: ThreadState::Awake,
         };
+        state.append_touched();
         let inner = Self {
+            id,
             disk,
             clock,
             options,
@@ -100,7 +103,7 @@ impl EmbeddedInner {
             hooks: WakeHooks::default(),
             counters: CommitCounters::default(),
         };
-        // The new epoch of deliveries is durable before the first claim.
+        // The new epoch of deliveries is durable before the first claim, and the identity before it is read.
         inner.commit_once(SyncMode::Now)?;
         Ok((inner, found))
     }

@@ -8,6 +8,7 @@ use crore_core::{GroupId, JobId, Time};
 
 use super::codec::{ByteReader, Damaged, Put, get_group, put_group};
 use super::record::read_number;
+use crate::StoreId;
 use crate::local::{KeyLock, SideKey, SideValue};
 use crate::registry::RegistryTable;
 use crate::views::StatStep;
@@ -64,6 +65,7 @@ pub(crate) fn put_key(key: &SideKey, out: &mut Vec<u8>) {
             });
             out.put_time(Time::ZERO, *at);
         }
+        SideKey::Identity => out.put_u8(10),
     }
 }
 
@@ -87,6 +89,7 @@ pub(crate) fn get_key(reader: &mut ByteReader<'_>) -> Result<SideKey, Damaged> {
             let (series, step) = (reader.name()?, get_step(reader)?);
             SideKey::Stat(series, step, reader.time(Time::ZERO)?)
         }
+        10 => SideKey::Identity,
         _ => return Err(Damaged("unknown key type")),
     })
 }
@@ -120,6 +123,10 @@ pub(crate) fn put_value(value: &SideValue, out: &mut Vec<u8>) {
             out.put_text(text);
         }
         SideValue::Stat(n) => out.put_var(*n),
+        SideValue::Identity(id) => {
+            out.put_u64((id.0 >> 64) as u64);
+            out.put_u64(id.0 as u64);
+        }
     }
 }
 
@@ -146,6 +153,10 @@ pub(crate) fn get_value(key: &SideKey, bytes: &[u8]) -> Result<Option<SideValue>
             }
             SideKey::Line(..) => SideValue::Line((reader.time(Time::ZERO)?, reader.text()?.into())),
             SideKey::Stat(..) => SideValue::Stat(reader.var()?),
+            SideKey::Identity => {
+                let (high, low) = (u128::from(reader.u64()?), u128::from(reader.u64()?));
+                SideValue::Identity(StoreId(high << 64 | low))
+            }
         })
     })
 }

@@ -23,7 +23,7 @@ use crate::local::LocalIndex;
 use crate::registry::{Define, Defined, RegistryEntry, RegistryTable};
 use crate::upkeep::{Lapses, Lead, Promoted, Pruned};
 use crate::views::{JobCount, JobNotes, ListPage, ListQuery, Note, StatStep};
-use crate::{Committed, Durability, Error, StoreFuture, StoreMetrics, StoreProblem};
+use crate::{Committed, Durability, Error, StoreFuture, StoreId, StoreMetrics, StoreProblem};
 use crate::{Jobs, Registry, Store, Upkeep, Views, WakeHook};
 
 /// Generous estimate of the log bytes of one renewal.
@@ -334,6 +334,10 @@ impl Registry for Embedded {
 impl Store for Embedded {
     fn add_wake_hook(&self, hook: WakeHook) {
         self.inner.hooks.add(hook);
+    }
+
+    fn store_id(&self) -> StoreId {
+        self.inner.id
     }
 
     fn is_local(&self) -> bool {

@@ -28,8 +28,8 @@ use std::sync::Arc;
 
 use crore_core::{Job, JobId, Name, State, Time};
 
-use crate::Error;
 use crate::registry::QueueSettings;
+use crate::{Error, StoreId};
 
 pub(crate) use dense_map::DenseMap;
 use dependencies::Dependencies;
@@ -62,9 +62,11 @@ pub(crate) struct LocalIndex<R> {
     /// Jobs with a result, by the time at which it expires.
     results: BTreeSet<(Time, JobId)>,
     leaders: BTreeMap<Name, (u64, Time)>,
+    /// Identity of a persistent store; `None` until it is set or restored.
+    identity: Option<StoreId>,
     last_id: u64,
     last_delivery: u64,
-    /// Leaders changed since the last [`LocalIndex::take_touched`]; the other parts keep their own
+    /// Leaders and identity changed since the last [`LocalIndex::take_touched`]; the other parts keep their own
     /// lists.
     touched: Vec<SideKey>,
 }
@@ -90,6 +92,7 @@ impl<R> LocalIndex<R> {
             broken: BTreeSet::new(),
             results: BTreeSet::new(),
             leaders: BTreeMap::new(),
+            identity: None,
             last_id: 0,
             last_delivery: 0,
             touched: Vec::new(),
@@ -109,6 +112,14 @@ impl<R: JobRecords> LocalIndex<R> {
     /// Sets the settings of queues without settings of their own.
     pub(crate) const fn set_defaults(&mut self, settings: QueueSettings) {
         self.definitions.defaults = settings;
+    }
+
+    /// The identity that was restored; without one, sets what `draw` returns.
+    pub(crate) fn identity_or(&mut self, draw: impl FnOnce() -> StoreId) -> StoreId {
+        *self.identity.get_or_insert_with(|| {
+            self.touched.push(SideKey::Identity);
+            draw()
+        })
     }
 
     /// The last allocated job id, delivery and registry revision.

@@ -16,6 +16,7 @@ use super::index_position::IndexPosition;
 use super::keys::KeyLock;
 use super::notes::{LogLine, ProgressNote};
 use super::records::JobRecords;
+use crate::StoreId;
 use crate::registry::{RegistryEntry, RegistryTable};
 use crate::views::StatStep;
 
@@ -34,11 +35,13 @@ pub(crate) enum SideKey {
     Progress(JobId),
     Line(JobId, u64),
     Stat(Name, StatStep, Time),
+    /// Identity of the store.
+    Identity,
 }
 
 impl SideKey {
     /// Number of kinds.
-    pub(crate) const KINDS: usize = 8;
+    pub(crate) const KINDS: usize = 9;
 
     /// Number of the kind, from 0.
     pub(crate) const fn kind(&self) -> usize {
@@ -51,6 +54,7 @@ impl SideKey {
             Self::Leader(_) => 5,
             Self::Progress(_) | Self::Line(..) => 6,
             Self::Stat(..) => 7,
+            Self::Identity => 8,
         }
     }
 
@@ -71,6 +75,7 @@ pub(crate) enum SideValue {
     Progress(ProgressNote),
     Line(LogLine),
     Stat(u64),
+    Identity(StoreId),
 }
 
 impl<R: JobRecords> LocalIndex<R> {
@@ -112,6 +117,7 @@ impl<R: JobRecords> LocalIndex<R> {
             SideKey::Stat(series, step, at) => {
                 self.notes.count(series, *step, *at).map(SideValue::Stat)
             }
+            SideKey::Identity => self.identity.map(SideValue::Identity),
         }
     }
 
@@ -141,6 +147,7 @@ impl<R: JobRecords> LocalIndex<R> {
             (SideKey::Stat(series, step, at), SideValue::Stat(n)) => {
                 self.notes.set_count(series, step, at, n);
             }
+            (SideKey::Identity, SideValue::Identity(id)) => self.identity = Some(id),
             _ => {}
         }
     }
@@ -176,6 +183,7 @@ impl<R: JobRecords> LocalIndex<R> {
         let (notes, stats) = self.notes.counts();
         let locks = self.keys.locks();
         let (entries, buckets) = (self.definitions.count(), self.lanes.permits.count());
-        [locks, waits, groups, entries, buckets, self.leaders.len(), notes, stats]
+        let (leaders, identity) = (self.leaders.len(), usize::from(self.identity.is_some()));
+        [locks, waits, groups, entries, buckets, leaders, notes, stats, identity]
     }
 }

@@ -1,7 +1,7 @@
 use std::sync::Arc;
 
 use crore_conformance::suite::Subject;
-use crore_store::Memory;
+use crore_store::{Memory, Store};
 use crore_testkit::FakeClock;
 
 async fn make() -> Subject<Memory> {
@@ -11,3 +11,8 @@ async fn make() -> Subject<Memory> {
 }
 
 crore_conformance::conformance!(make);
+
+#[test]
+fn two_memory_stores_have_different_identities() {
+    assert_ne!(Memory::default().store_id(), Memory::default().store_id());
+}

@@ -14,7 +14,7 @@ use crore::store::registry::{Define, Defined, RegistryEntry, RegistryTable};
 use crore::store::upkeep::{Lapses, Lead, Promoted, Pruned};
 use crore::store::views::{JobCount, JobNotes, ListPage, ListQuery, Note, StatStep};
 use crore::store::{
-    Committed, Error, Jobs, Memory, Registry, Store, StoreFuture, Upkeep, Views, WakeHook,
+    Committed, Error, Jobs, Memory, Registry, Store, StoreFuture, StoreId, Upkeep, Views, WakeHook,
 };
 use crore_testkit::FakeClock;
 
@@ -262,6 +262,10 @@ impl Registry for FaultyStore {
 }
 
 impl Store for FaultyStore {
+    fn store_id(&self) -> StoreId {
+        self.inner.store_id()
+    }
+
     fn add_wake_hook(&self, hook: WakeHook) {
         self.inner.add_wake_hook(hook);
     }

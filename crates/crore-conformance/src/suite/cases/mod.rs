@@ -26,6 +26,7 @@ pub(super) mod breaks;
 pub(super) mod claim;
 pub(super) mod depend;
 pub(super) mod group;
+pub(super) mod identity;
 pub(super) mod lead;
 pub(super) mod limits;
 pub(super) mod lists;

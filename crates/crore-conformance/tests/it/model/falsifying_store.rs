@@ -14,7 +14,7 @@ use crore_store::jobs::{
 use crore_store::registry::{Define, Defined, RegistryEntry, RegistryTable};
 use crore_store::upkeep::{Lapses, Lead, Promoted, Pruned};
 use crore_store::views::{JobCount, JobNotes, ListPage, ListQuery, Note, StatStep};
-use crore_store::{Committed, Error, StoreFuture};
+use crore_store::{Committed, Error, StoreFuture, StoreId};
 use crore_store::{Jobs, Memory, Registry, Store, Upkeep, Views, WakeHook};
 
 /// How the responses of a memory store are falsified. The default methods change nothing.
@@ -193,6 +193,10 @@ impl<L: Falsification> Registry for FalsifyingStore<L> {
 }
 
 impl<L: Falsification> Store for FalsifyingStore<L> {
+    fn store_id(&self) -> StoreId {
+        self.memory.store_id()
+    }
+
     fn add_wake_hook(&self, hook: WakeHook) {
         self.memory.add_wake_hook(hook);
     }

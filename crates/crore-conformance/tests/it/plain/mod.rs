@@ -21,13 +21,14 @@ use std::sync::{Arc, Mutex};
 use crore_conformance::model;
 use crore_conformance::suite::Subject;
 use crore_core::{Clock, Name};
-use crore_store::{Store, StoreFuture, WakeHook};
+use crore_store::{Store, StoreFuture, StoreId, WakeHook};
 use crore_testkit::FakeClock;
 
 use records::Records;
 
 /// A store without indexes.
 pub(super) struct PlainStore {
+    id: StoreId,
     clock: Arc<dyn Clock>,
     records: Mutex<Records>,
     hooks: Mutex<Vec<WakeHook>>,
@@ -35,7 +36,7 @@ pub(super) struct PlainStore {
 
 impl PlainStore {
     fn new(clock: Arc<dyn Clock>) -> Self {
-        Self { clock, records: Mutex::default(), hooks: Mutex::default() }
+        Self { id: StoreId::draw(), clock, records: Mutex::default(), hooks: Mutex::default() }
     }
 
     /// Runs a method atomically at one instant, then wakes the queues with newly claimable jobs.
@@ -67,6 +68,10 @@ impl PlainStore {
 }
 
 impl Store for PlainStore {
+    fn store_id(&self) -> StoreId {
+        self.id
+    }
+
     fn add_wake_hook(&self, hook: WakeHook) {
         self.hooks.lock().expect("no panic").push(hook);
     }

@@ -10,7 +10,9 @@ use crore_store::jobs::{
 use crore_store::registry::{Define, Defined, RegistryEntry, RegistryTable};
 use crore_store::upkeep::{Lapses, Lead, Promoted, Pruned};
 use crore_store::views::{JobCount, JobNotes, ListPage, ListQuery, Note, StatStep};
-use crore_store::{Committed, Jobs, Registry, Store, StoreFuture, Upkeep, Views, WakeHook};
+use crore_store::{
+    Committed, Jobs, Registry, Store, StoreFuture, StoreId, Upkeep, Views, WakeHook,
+};
 
 use super::journal::{OpenJournal, Verb, poll_once};
 
@@ -162,6 +164,11 @@ impl Registry for OpenJournal {
 }
 
 impl Store for OpenJournal {
+    fn store_id(&self) -> StoreId {
+        // Every opening replays into a new memory store, whose identity changes.
+        StoreId(1)
+    }
+
     fn add_wake_hook(&self, hook: WakeHook) {
         self.memory.add_wake_hook(hook);
     }

@@ -141,7 +141,7 @@ const TABLE: &[(&str, VariableMeaning)] = &[
     ("LOG_USE_JSON",                        VariableMeaning::Keys(json)),
     ("LOG_USE_STDOUT",                      VariableMeaning::Ignored("the log goes to standard error, or to files in `log.dir`")),
     ("TZ_OFFSET_HOURS",                     VariableMeaning::Ignored("times are in UTC")),
-    ("JAEGER_ADDR",                         VariableMeaning::Unsupported("Jaeger accepts OTLP; set that address in `telemetry.endpoint`")),
+    ("JAEGER_ADDR",                         VariableMeaning::Keys(jaeger)),
     ("ZIPKIN_ADDR",                         VariableMeaning::Keys(zipkin)),
     ("OTLP_ADDR",                           VariableMeaning::Keys(otlp)),
     ("GRPC_ADDR",                           VariableMeaning::Key("listen.address")),
@@ -229,15 +229,39 @@ fn json(value: &str, _: LookUp<'_>) -> ReadKeys {
     key("log.format", if switch(value)? { "json" } else { "text" })
 }
 
+/// Port on which Jaeger accepts OTLP over HTTP.
+const JAEGER_OTLP_PORT: u16 = 4318;
+
+/// The address is that of Jaeger's agent, which later versions of Jaeger no longer have: traces go to the OTLP port of the
+/// same host.
+fn jaeger(value: &str, _: LookUp<'_>) -> ReadKeys {
+    let wrong = || "expected the address of a Jaeger host, such as `127.0.0.1:6831`".to_owned();
+    let (host, port) = value.trim().rsplit_once(':').ok_or_else(wrong)?;
+    let is_part = |c: char| c.is_ascii_alphanumeric() || ".-_:[]".contains(c);
+    if host.is_empty() || !host.chars().all(is_part) || port.parse::<u16>().is_err() {
+        return Err(wrong());
+    }
+    let set = |key: &str, value: String| (key.to_owned(), value);
+    Ok(vec![
+        set("telemetry.endpoint", format!("http://{host}:{JAEGER_OTLP_PORT}")),
+        set("telemetry.protocol", "otlp".to_owned()),
+    ])
+}
+
 /// Precedence as in jobworkerp: Jaeger, Zipkin, OTLP.
-fn zipkin(value: &str, _: LookUp<'_>) -> ReadKeys {
+fn zipkin(value: &str, get: LookUp<'_>) -> ReadKeys {
+    if get("JAEGER_ADDR").is_some() {
+        return Err("`JAEGER_ADDR` is set and takes precedence".to_owned());
+    }
     let set = |key: &str, value: &str| (key.to_owned(), value.to_owned());
     Ok(vec![set("telemetry.endpoint", value), set("telemetry.protocol", "zipkin")])
 }
 
 fn otlp(value: &str, get: LookUp<'_>) -> ReadKeys {
-    if get("ZIPKIN_ADDR").is_some() {
-        return Err("`ZIPKIN_ADDR` is set and takes precedence".to_owned());
+    for first in ["JAEGER_ADDR", "ZIPKIN_ADDR"] {
+        if get(first).is_some() {
+            return Err(format!("`{first}` is set and takes precedence"));
+        }
     }
     let set = |key: &str, value: &str| (key.to_owned(), value.to_owned());
     Ok(vec![set("telemetry.endpoint", value), set("telemetry.protocol", "otlp")])

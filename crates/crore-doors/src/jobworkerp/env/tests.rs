@@ -30,6 +30,7 @@ fn each_variable_maps_to_crore_keys_and_reports_them() {
             "http://z:9411",
             "telemetry.endpoint = http://z:9411, telemetry.protocol = zipkin",
         ),
+        ("JAEGER_ADDR", "j:6831", "telemetry.endpoint = http://j:4318, telemetry.protocol = otlp"),
         ("WORKER_CHANNELS", "a, b", "channels.a = 1, channels.b = 1"),
         ("SLACK_TITLE", "jobs", "jobworkerp.slack-title = jobs"),
         ("SLACK_CHANNEL", "#jobs", "jobworkerp.slack-channel = #jobs"),
@@ -78,7 +79,8 @@ fn unsupported_variables_warn_and_set_nothing() {
         ("STORAGE_TYPE", "oracle", "`rdb`, `redis` or `hybrid`"),
         ("MYSQL_HOST", "db", "MySQL is not supported"),
         ("REDIS_URL", "redis://redis:6379", "Redis is not supported"),
-        ("JAEGER_ADDR", "j:6831", "OTLP"),
+        ("JAEGER_ADDR", "jaeger", "`127.0.0.1:6831`"),
+        ("JAEGER_ADDR", "http://j:6831", "`127.0.0.1:6831`"),
         ("WORKER_DEFAULT_CONCURRENCY", "many", "not a number"),
         ("LOG_LEVEL", "loud", "`error`"),
         ("LOG_USE_JSON", "perhaps", "`true` or `false`"),
@@ -89,6 +91,10 @@ fn unsupported_variables_warn_and_set_nothing() {
     }
     let both = translated(&[("ZIPKIN_ADDR", "http://z"), ("OTLP_ADDR", "http://o")]);
     assert!(!both[0].is_warning && both[1].is_warning, "the first wins");
+    let addresses =
+        [("JAEGER_ADDR", "j:1"), ("ZIPKIN_ADDR", "http://z"), ("OTLP_ADDR", "http://o")];
+    let warnings: Vec<_> = translated(&addresses).iter().map(|one| one.is_warning).collect();
+    assert_eq!(warnings, [false, true, true], "the first wins");
 }
 
 #[test]

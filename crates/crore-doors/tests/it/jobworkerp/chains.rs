@@ -1,12 +1,16 @@
 //! Follow-ups: next workers, periodic runs, and Slack.
 
-use crore_core::Span;
 use crore_core::handler::join_items;
 use crore_core::machine::Outcome;
+use crore_core::{Encoding, JobId, Span};
 use crore_doors::jobworkerp;
-use crore_wire::grpc::jobworkerp::data::{Priority, Worker, WorkerId};
+use crore_wire::grpc::jobworkerp::data::{
+    JobResult, JobResultData, Priority, ResultOutput, Worker, WorkerId,
+};
 use crore_wire::grpc::jobworkerp::service::{CreateWorkerRequest, JobRequest};
+use prost::Message;
 use serde_json::{Value, json};
+use tonic::Code;
 
 use super::workers::with_slack;
 use super::{JobworkerpStage, SECOND, all, command, failure, job, name, part};
@@ -151,6 +155,26 @@ async fn a_periodic_job_without_a_time_runs_whole_intervals_after_it_was_enqueue
         assert_eq!(data.run_after_time, begun + turn * 2000);
         stage.advance(Span::from_millis((data.run_after_time - stage.now()) as u64)).await;
     }
+}
+
+#[tokio::test]
+async fn a_result_that_is_enqueued_for_the_built_in_worker_is_a_notification() {
+    let stage = JobworkerpStage::with(with_slack(false, false)).await;
+    jobworkerp::prepare(&stage.server.doors).await.expect("prepared");
+    let data = JobResultData {
+        worker_name: "mail".to_owned(),
+        output: Some(ResultOutput { items: vec![b"sent".to_vec()] }),
+        ..JobResultData::default()
+    };
+    let arg = JobResult { id: None, data: Some(data) }.encode_to_vec();
+    let answer = stage.try_enqueue(JobRequest { arg, ..job(-1) }).await.expect("enqueued");
+    let id = JobId(answer.id.expect("an id").value as u64);
+    let pushed = stage.server.engine.get(id).await.expect("asked").expect("it is there");
+    let summary: Value = serde_json::from_slice(&pushed.spec.payload.bytes).expect("JSON");
+    let expected = json!({"job": "", "kind": "mail", "state": "done", "output": "sent"});
+    assert_eq!((pushed.spec.payload.encoding, summary), (Encoding::Json, expected));
+    let refused = stage.try_enqueue(JobRequest { arg: b"sent".to_vec(), ..job(-1) }).await;
+    assert_eq!(refused.expect_err("not a result").code(), Code::InvalidArgument);
 }
 
 #[tokio::test]

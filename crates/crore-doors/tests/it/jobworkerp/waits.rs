@@ -50,6 +50,51 @@ async fn enqueue_for_a_direct_worker_returns_the_result() {
 }
 
 #[tokio::test]
+async fn a_direct_result_that_is_not_stored_is_for_its_caller_alone() {
+    let stage = JobworkerpStage::start().await;
+    for (is_stored, name) in [(false, "a"), (true, "b")] {
+        let flags = (Some(is_stored), Some(is_stored));
+        let worker =
+            CreateWorkerRequest { store_success: flags.0, store_failure: flags.1, ..direct(name) };
+        let worker = stage.create(worker).await;
+        let enqueue = stage.try_enqueue(job(worker));
+        let run = async {
+            let job = next_pushed(&stage).await;
+            stage.report(&job, Outcome::Done { result: Some(Payload::json("1")) }).await;
+            // Another caller asks first.
+            stage.server.engine.results().take(job.id).await.expect("asked")
+        };
+        let (answer, other) =
+            timeout(LONG, async { tokio::join!(enqueue, run) }).await.expect("in time");
+        let answer = answer.expect("answered");
+        let data = answer.result.expect("a result").data.expect("data");
+        assert_eq!(data.output.expect("an output").items, [b"1".to_vec()]);
+        assert_eq!(other.is_some(), is_stored, "{name}");
+        let id = Id(answer.id.expect("an id").value as u64);
+        let later = stage.server.engine.get(id).await.expect("asked").expect("it is there");
+        assert_eq!(later.live.result.is_some(), is_stored, "{name}");
+    }
+}
+
+#[tokio::test]
+async fn a_direct_job_that_ends_while_the_server_drains_is_answered() {
+    let stage = JobworkerpStage::start().await;
+    let worker = stage.create(direct("a")).await;
+    let enqueue = stage.try_enqueue(job(worker));
+    let run = async {
+        let job = next_pushed(&stage).await;
+        eventually(|| async { stage.server.engine.results().waiting() == 1 }).await;
+        stage.server.doors.close();
+        // The caller still waits.
+        assert_eq!(stage.server.engine.results().waiting(), 1);
+        stage.report(&job, Outcome::Done { result: None }).await;
+    };
+    let (answer, ()) = timeout(LONG, async { tokio::join!(enqueue, run) }).await.expect("in time");
+    let data = answer.expect("answered").result.expect("a result").data.expect("data");
+    assert_eq!(data.status(), ResultStatus::Success);
+}
+
+#[tokio::test]
 async fn the_retries_of_a_direct_job_happen_while_its_caller_waits() {
     let stage = JobworkerpStage::start().await;
     let worker = CreateWorkerRequest { retry_policy: policy(), ..direct("a") };

@@ -5,13 +5,16 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU16, Ordering};
 
 use crore::Engine;
+use crore_api::Scope;
 use crore_core::Span;
 use crore_doors::Options;
+use crore_wire::Format;
 use http::Method;
 use serde_json::json;
 use tokio::sync::Semaphore;
 
 use super::{job, plain, ready};
+use crate::access::token;
 use crate::local_server::{LocalServer, eventually};
 use crore_testkit::http_peer::{Peer, PeerReply};
 
@@ -53,6 +56,28 @@ async fn a_worker_cannot_register_a_denied_url() {
         assert_eq!((refused.status, &refused.body()["field"]), (400, &json!(field)));
     }
     assert_eq!(place.engine.workers().list().await.expect("an answer"), []);
+}
+
+#[tokio::test]
+async fn a_worker_on_loopback_needs_permission_as_soon_as_a_token_exists() {
+    let place = LocalServer::start().await;
+    let peer = Peer::start(ready()).await;
+    place.join(&peer.url(), 1).await;
+    let secret = token(&place.engine, "ada", Scope::ALL).await;
+    let authorization = format!("Bearer {}", secret.reveal());
+    let join = || {
+        let body = json!({"name": "w", "max_jobs": 1, "url": peer.url()});
+        let headers = [("authorization", authorization.as_str())];
+        let place = &place;
+        async move { place.ask(Method::POST, "/worker", &headers, Some((Format::Msgpack, body))).await }
+    };
+    // The server learns of a token that another process created within a second.
+    let refused = eventually(|| async {
+        let answer = join().await;
+        if answer.status == 201 { Err(answer) } else { Ok(answer) }
+    })
+    .await;
+    assert_eq!((refused.status, &refused.body()["code"]), (400, &json!("outbound-denied")));
 }
 
 #[tokio::test]

@@ -57,7 +57,7 @@ async fn a_job_is_posted_and_the_response_is_its_result() {
     for (header, value) in [
         ("host", format!("127.0.0.1:{}", peer.port()).as_str()),
         ("content-type", "application/json"),
-        ("idempotency-key", "crore-12"),
+        ("idempotency-key", "crore-feed-12-5"),
         ("traceparent", &trace()),
         ("user-agent", "crore"),
     ] {

@@ -57,6 +57,8 @@ section! {
         /// Log level: `error`, `warn`, `info`, `debug`, `trace` or `off`, with overrides per module, such as
         /// `info,crore_doors=debug`.
         level: LogLevel = "info",
+        /// Whether one line is logged for each run of a job that ends, at INFO with the target `crore::jobs`.
+        jobs: bool = "false",
         /// Log format: `text` or `json`.
         format: LogFormat = "text",
         /// Directory for log files, instead of standard error. File names contain the address of this machine and the

@@ -15,8 +15,8 @@ section! {
     pub(crate) struct RunnersConfig = "runners" {
         /// Whether this server runs handlers. If `false`, run them elsewhere with `crore worker`.
         run: bool = "true",
-        /// Runners with access to this machine that handlers may use, a list of `command`, `docker` and `plugin`.
-        /// Default: none of them.
+        /// Runners with access to this machine that handlers may use, a list of `command`, `docker` and `plugin`. While
+        /// no token exists, only the server's own user and root then have access. Default: none of them.
         allow: Option<AllowedRunners> = none,
         /// Queues whose jobs handlers run in this process, with the concurrency of each: `["default=8", "gpu=1"]`, or a
         /// section `[channels]` with `default = 8` and `gpu = 1`. A server always serves the queue `default`, with one
@@ -32,6 +32,11 @@ impl RunnersConfig {
     /// Runners with access to this machine that may be used.
     pub(crate) fn allowed(&self) -> &[String] {
         self.allow.as_ref().map_or(&[], |AllowedRunners(names)| names)
+    }
+
+    /// The user id of this process, if runners with access to this machine may be used.
+    pub(crate) fn own_user(&self) -> Option<u32> {
+        (!self.allowed().is_empty()).then(|| rustix::process::geteuid().as_raw())
     }
 
     /// Channels of `crore worker`: those listed, or the default one if the list is empty.

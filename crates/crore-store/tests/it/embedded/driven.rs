@@ -7,6 +7,7 @@ use std::task::{Context, Poll, Waker};
 
 use crore_core::group::Group;
 use crore_core::{Batch, Clock, GroupId, Job, JobId, Name, Span, Time};
+use crore_store::WakeHook;
 use crore_store::embedded::disk::{Disk, MemoryDisk};
 use crore_store::embedded::{Embedded, Options};
 use crore_store::jobs::{
@@ -15,7 +16,7 @@ use crore_store::jobs::{
 use crore_store::registry::{Define, Defined, RegistryEntry, RegistryTable};
 use crore_store::upkeep::{Lapses, Lead, Promoted, Pruned};
 use crore_store::views::{JobCount, JobNotes, ListPage, ListQuery, Note, StatStep};
-use crore_store::{Committed, Error, Jobs, Registry, Store, StoreFuture, Upkeep, Views, WakeHook};
+use crore_store::{Committed, Error, Jobs, Registry, Store, StoreFuture, StoreId, Upkeep, Views};
 
 /// When the store is reopened.
 #[derive(Debug, Clone, Copy)]
@@ -191,6 +192,10 @@ impl Registry for Driven {
 }
 
 impl Store for Driven {
+    fn store_id(&self) -> StoreId {
+        self.store().store.as_ref().expect("opened").store_id()
+    }
+
     fn add_wake_hook(&self, hook: WakeHook) {
         let mut inner = self.store();
         if let Some(store) = &inner.store {

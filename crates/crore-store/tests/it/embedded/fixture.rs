@@ -14,6 +14,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crore_conformance::sim_disk::SimDisk;
+use crore_store::Store;
 
 use super::image::{Image, look, segments};
 use super::rich::{SteppedStore, describe, make};
@@ -46,6 +47,17 @@ fn files_of_every_released_version_open() {
         let again = SteppedStore::open(Arc::new(disk)).expect("it opens again");
         assert_eq!(describe(&again), expected, "{version}, opened twice");
     }
+}
+
+#[test]
+fn a_store_without_an_identity_gets_one_when_it_is_opened() {
+    let (image, _) = fixture(ALL[0]);
+    let open = |disk: SimDisk| SteppedStore::open(Arc::new(disk)).expect("it opens").store;
+    let disk = SimDisk::from_image(image.clone(), 1);
+    let id = open(disk.clone()).store_id();
+    assert_eq!(open(disk.crash(7)).store_id(), id, "after a power failure");
+    let copy = SimDisk::from_image(image, 1);
+    assert_ne!(open(copy).store_id(), id, "it is drawn, and not computed from the files");
 }
 
 #[test]

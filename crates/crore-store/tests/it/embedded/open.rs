@@ -13,7 +13,7 @@ use crore_core::{Batch, Caps, Clock, Code, Encoding, Job, Name, NewJob, Payload,
 use crore_store::embedded::disk::{Directory, Disk, OpenMode};
 use crore_store::embedded::{Embedded, Options, StoreHealth};
 use crore_store::jobs::{Claim, JobSelector, QueueOrder, StoreWrite};
-use crore_store::{Error, Jobs, Upkeep};
+use crore_store::{Error, Jobs, Store, Upkeep};
 use crore_testkit::FakeClock;
 use tempfile::TempDir;
 
@@ -77,6 +77,41 @@ fn a_small_store_is_small() {
     let bytes: usize = disk.image().values().map(Vec::len).sum();
     // The current file, the next one, and the reserve.
     assert_eq!(bytes, (1 + 4 + 16) << 20);
+}
+
+/// Adds twenty jobs, removes them, and lets the keeper release what it can.
+fn push_and_delete(store: &Embedded) {
+    let pushed = run(store, store.push(vec![job([7; 200]); 20].into())).expect("pushed");
+    let ids = pushed.into_inner().jobs.into_iter().filter_map(|pushed| pushed.id());
+    let jobs = run(store, store.get(ids.map(JobSelector::Id).collect())).expect("read");
+    let delete = |job: &Job| StoreWrite::Job(decide(job, &JobEvent::Delete, 0).expect("deleted"));
+    let _ = run(store, store.apply(jobs.iter().flatten().map(delete).collect())).expect("deleted");
+    while store.maintain_once().expect("kept") {
+        store.commit_once().expect("committed");
+    }
+}
+
+#[test]
+fn the_identity_of_a_store_survives_reopening_compaction_and_backup() {
+    let (first, other, copy) = (dir(), dir(), dir());
+    let store = open(first.path()).expect("opened");
+    let id = store.store_id();
+    assert_ne!(open(other.path()).expect("opened").store_id(), id);
+    drop(store);
+    let disk = Arc::new(Directory::open(first.path()).expect("a directory"));
+    let options = Options { segment_bytes: 64 << 10, ..Options::default() };
+    let store = Embedded::open_on(disk, Arc::new(FakeClock::default()), options).expect("opened");
+    for _ in 0..60 {
+        push_and_delete(&store);
+    }
+    let oldest = fs::read(first.path().join("log-00000001")).unwrap_or_default();
+    let first_segment = 1_u64.to_le_bytes();
+    assert_ne!(oldest.get(16..24), Some(&first_segment[..]), "the first segment is released");
+    store.backup(copy.path()).expect("copied");
+    drop(store);
+    for dir in [&first, &copy] {
+        assert_eq!(open(dir.path()).expect("opened").store_id(), id);
+    }
 }
 
 #[test]

@@ -80,7 +80,8 @@ impl ReceivedHandlers {
 
 impl From<v1::Welcome> for Welcome {
     fn from(welcome: v1::Welcome) -> Self {
-        Self { kept: convert_all(welcome.kept), grace_ms: welcome.grace_ms }
+        let v1::Welcome { kept, grace_ms, store } = welcome;
+        Self { kept: convert_all(kept), grace_ms, store }
     }
 }
 

@@ -67,7 +67,8 @@ impl From<ServerMessage> for v1::ServerSays {
 
 impl From<Welcome> for v1::Welcome {
     fn from(welcome: Welcome) -> Self {
-        Self { kept: convert_all(welcome.kept), grace_ms: welcome.grace_ms }
+        let Welcome { kept, grace_ms, store } = welcome;
+        Self { kept: convert_all(kept), grace_ms, store }
     }
 }
 

@@ -11,7 +11,7 @@ use crore::store::jobs::{
 use crore::store::registry::{Define, Defined, Registry, RegistryEntry, RegistryTable};
 use crore::store::upkeep::{Lapses, Lead, Promoted, Pruned, Upkeep};
 use crore::store::views::{JobCount, JobNotes, ListPage, ListQuery, Note, StatStep, Views};
-use crore::store::{Committed, Error, Store, StoreFuture, WakeHook};
+use crore::store::{Committed, Error, Store, StoreFuture, StoreId, WakeHook};
 use crore_conformance::simulation::recorded_content;
 use crore_core::group::Group;
 use crore_core::{Batch, Encoding, GroupId, Job, JobId, Name, NewJob, Payload, Span, Time};
@@ -292,6 +292,10 @@ impl Registry for RecordingStore {
 }
 
 impl Store for RecordingStore {
+    fn store_id(&self) -> StoreId {
+        self.store.store_id()
+    }
+
     fn add_wake_hook(&self, hook: WakeHook) {
         if self.bug != InjectedBug::NoWakeUps {
             self.store.add_wake_hook(hook);

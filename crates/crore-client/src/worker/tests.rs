@@ -1,0 +1,131 @@
+//! A worker and a scripted server in the same process.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+use crore_core::{Encoding, JobId, Name, Time, machine};
+use crore_wire::worker::{
+    JobDelivery, ReportResponse, ReportVerdict, ServerMessage, Session, SessionEnd, Welcome,
+    WorkerMessage, WorkerReport,
+};
+use tokio::sync::{Notify, mpsc};
+
+use super::*;
+
+/// The worker's end of the session.
+struct ScriptedSession {
+    says: mpsc::UnboundedSender<WorkerMessage>,
+    hears: mpsc::UnboundedReceiver<ServerMessage>,
+}
+
+impl Session for ScriptedSession {
+    fn send(&mut self, message: WorkerMessage) {
+        let _ = self.says.send(message);
+    }
+
+    fn poll_message(
+        &mut self,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<ServerMessage, SessionEnd>>> {
+        self.hears.poll_recv(context).map(|message| message.map(Ok))
+    }
+}
+
+/// The server's end of the session.
+struct Script {
+    hears: mpsc::UnboundedReceiver<WorkerMessage>,
+    says: mpsc::UnboundedSender<ServerMessage>,
+}
+
+impl Script {
+    fn say(&self, message: ServerMessage) {
+        self.says.send(message).expect("the worker listens");
+    }
+
+    /// The next message that matches.
+    async fn until<T>(&mut self, matches: impl Fn(WorkerMessage) -> Option<T>) -> T {
+        loop {
+            let message = self.hears.recv().await.expect("the worker speaks");
+            if let Some(found) = matches(message) {
+                return found;
+            }
+        }
+    }
+
+    async fn next_report(&mut self) -> WorkerReport {
+        self.until(|mut message| message.reports.pop()).await
+    }
+}
+
+fn scripted() -> (WorkerTransport, Script) {
+    let (says, hears_worker) = mpsc::unbounded_channel();
+    let (says_server, hears) = mpsc::unbounded_channel();
+    let session = Mutex::new(Some(ScriptedSession { says, hears }));
+    let open = move || session.lock().expect("sound").take().expect("one session");
+    (WorkerTransport::in_process(open), Script { hears: hears_worker, says: says_server })
+}
+
+fn job(id: u64) -> JobDelivery {
+    let now = Time::from_millis(0);
+    JobDelivery {
+        id: JobId(id),
+        delivery: crore_core::Delivery(id),
+        queue: Name::new("queue", "q").expect("a name"),
+        kind: Name::new("kind", "k").expect("a name"),
+        payload: Bytes::new(),
+        encoding: Encoding::Bytes,
+        attempt: 1,
+        max_attempts: None,
+        priority: 0,
+        pushed_at: now,
+        due: now,
+        lease_until: now,
+        timeout: None,
+        labels: BTreeMap::new(),
+        trace: None,
+        handler: None,
+    }
+}
+
+#[tokio::test]
+async fn a_worker_that_stops_starts_no_job_and_hands_late_ones_back() {
+    let (transport, mut server) = scripted();
+    let (started, finish) = (Arc::new(Mutex::new(Vec::new())), Arc::new(Notify::new()));
+    let (runs, waits) = (Arc::clone(&started), Arc::clone(&finish));
+    let worker = Worker::new(transport).slots(2).handle("k", move |delivery: Delivery| {
+        runs.lock().expect("sound").push((delivery.id().0, delivery.store().to_string()));
+        let waits = Arc::clone(&waits);
+        async move {
+            waits.notified().await;
+            Ok::<_, Error>(())
+        }
+    });
+    let stop = worker.stopper();
+    let running = tokio::spawn(worker.run());
+    server.until(|message| message.hello).await;
+    let welcome = Some(Welcome { store: "7".to_owned(), ..Welcome::default() });
+    server.say(ServerMessage { welcome, jobs: vec![job(1)], ..ServerMessage::default() });
+    while started.lock().expect("sound").is_empty() {
+        tokio::task::yield_now().await;
+    }
+    stop.stop();
+    server.until(|message| message.drain.then_some(())).await;
+    server.say(ServerMessage { jobs: vec![job(2)], ..ServerMessage::default() });
+    let late = server.next_report().await;
+    assert_eq!(late.held, job(2).held());
+    assert_eq!(late.report.expect("valid").outcome, machine::Outcome::Interrupted);
+    finish.notify_one();
+    let done = server.next_report().await;
+    assert_eq!(done.held, job(1).held());
+    let answer = |held| ReportResponse {
+        held,
+        verdict: ReportVerdict::Finished { state: None, pushed: Vec::new() },
+    };
+    let finished = vec![answer(late.held), answer(done.held)];
+    server.say(ServerMessage { finished, ..ServerMessage::default() });
+    running.await.expect("no panic").expect("stopped");
+    let started = started.lock().expect("sound").clone();
+    assert_eq!(started, [(1, "7".to_owned())], "the late job was not started");
+}
