@@ -9,6 +9,7 @@ use axum::extract::ConnectInfo;
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use crore_api::access::Certificate;
+use crore_api::budget::ConnectionBytes;
 use crore_api::request_log;
 use futures_util::future::{Either, ready};
 use http::Request;
@@ -22,6 +23,7 @@ use tokio::sync::watch;
 use tokio::time::timeout;
 use tower::{BoxError, Service};
 
+use super::drained_body::DrainedBody;
 use super::lifetime::{ConnectionLifetime, EndSignal};
 use super::timed_stream::{HttpProtocol, TimedStream};
 use super::{ListenerShared, Phase, http1};
@@ -34,6 +36,7 @@ pub(super) struct ConnectionContext {
     peer: SocketAddr,
     local: SocketAddr,
     certificate: Option<Certificate>,
+    bytes: ConnectionBytes,
 }
 
 /// Serves a connection, over TLS if the listener has it.
@@ -46,7 +49,8 @@ pub(super) async fn serve(
     // A socket without a local address is already closed.
     let Ok(local) = stream.local_addr() else { return };
     let lifetime = ConnectionLifetime::new(phase, shared.options.max_age.into());
-    let mut context = ConnectionContext { shared, peer, local, certificate: None };
+    let bytes = ConnectionBytes::new(peer.ip());
+    let mut context = ConnectionContext { shared, peer, local, certificate: None, bytes };
     let Some(tls) = context.shared.tls.clone() else {
         return serve_stream(context, stream, lifetime).await;
     };
@@ -87,7 +91,10 @@ async fn serve_http2<S>(
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
     let shared = Arc::clone(&context.shared);
-    let service = service_fn(move |request: Request<Incoming>| context.handle(request));
+    let service = service_fn(move |request: Request<Incoming>| {
+        let is_grpc = grpc::is_grpc(request.headers());
+        context.handle(request.map(|body| DrainedBody::new(body, is_grpc)))
+    });
     let mut connection = shared.http2.serve_connection(TokioIo::new(io), service);
     loop {
         tokio::select! {
@@ -129,6 +136,7 @@ impl ConnectionContext {
             return Either::Right(ready(Ok(refused)));
         }
         request.extensions_mut().insert(ConnectInfo(self.peer));
+        request.extensions_mut().insert(self.bytes.clone());
         if let Some(certificate) = &self.certificate {
             request.extensions_mut().insert(certificate.clone());
         }
