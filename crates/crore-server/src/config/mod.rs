@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 pub(crate) use crore_core::settings::SettingValue;
 pub(crate) use raw::{ConfigSource, RawConfig};
 pub(crate) use sections::doors::DoorName;
-pub(crate) use sections::log::{LogFormat, LogRotation};
+pub(crate) use sections::log::{LogConfig, LogFormat, LogRotation};
 pub(crate) use sections::telemetry::{ExportProtocol, TelemetryConfig};
 
 use crore_api::{access, audit};
