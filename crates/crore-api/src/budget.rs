@@ -170,10 +170,10 @@ impl ByteMeter {
     /// Sets the number of bytes that are held. The counters change only when a step is crossed. A refused increase
     /// changes nothing.
     pub fn set(&mut self, bytes: usize) -> Result<(), Fault> {
-        let wanted = match bytes {
-            ..=FREE_BYTES => 0,
-            ..=SMALL_BYTES => bytes.next_multiple_of(SMALL_STEP),
-            _ => bytes.checked_next_multiple_of(SMALL_BYTES).unwrap_or(bytes),
+        let step = if bytes > SMALL_BYTES { SMALL_BYTES } else { SMALL_STEP };
+        let wanted = match bytes > FREE_BYTES {
+            true => bytes.checked_next_multiple_of(step).unwrap_or(bytes),
+            false => 0,
         };
         if wanted > self.charged {
             self.account.charge(wanted - self.charged, wanted <= SMALL_BYTES)?;

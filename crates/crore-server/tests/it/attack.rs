@@ -101,7 +101,7 @@ impl Attacker {
     }
 }
 
-/// What becomes of the calls of an attack.
+/// Outcomes of the calls of an attack.
 #[derive(Debug, Default)]
 struct AttackResult {
     held: Vec<Response<Incoming>>,
@@ -117,8 +117,14 @@ impl AttackResult {
         };
         let mut is_refused =
             response.status() != StatusCode::OK || response.headers().contains_key("grpc-status");
-        while let Some(Some(frame)) = response.frame().now_or_never() {
-            is_refused |= frame.is_err() || frame.is_ok_and(|frame| frame.is_trailers());
+        // The body of a job stays unread.
+        let is_stream =
+            response.headers().get("content-type").is_some_and(|kind| kind == "application/grpc");
+        while is_stream
+            && !is_refused
+            && let Some(Some(frame)) = response.frame().now_or_never()
+        {
+            is_refused = frame.map_or(true, |frame| frame.is_trailers());
         }
         match is_refused {
             true => self.refused += 1,
