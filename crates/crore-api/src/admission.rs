@@ -1,11 +1,21 @@
 //! Admission: the middleware that every call passes.
 
+use std::sync::Arc;
+
+use axum::body::Body;
 use axum::extract::Request;
 use axum::response::{IntoResponse, Response};
+use http::HeaderValue;
+use http::header::CONTENT_TYPE;
+use http_body::Body as _;
 
 use crate::access::{AccessDenied, Caller, Identity};
+use crate::admitted_call::{AdmittedCall, may_be_large};
 use crate::audit::{AuditEntry, PendingEntry};
+use crate::budget::ConnectionBytes;
 use crate::fault::in_format;
+use crate::guarded_body::{BodyEnd, GuardedBody};
+use crate::metered_body::MeteredBody;
 use crate::middleware::Next;
 use crate::negotiation::Accept;
 use crate::request_log;
@@ -30,11 +40,25 @@ pub async fn admit(gate: Gate, request: Request, next: Next) -> Response {
     in_format(accept.format_or_json(), gate.pass(request, next).await)
 }
 
+/// Admits a gRPC call for which any scope is enough.
+pub async fn admit_any_call(api: Api, request: Request, next: Next) -> Response {
+    admit_with_any_scope(api, request, next, BodyContent::Messages).await
+}
+
 /// Admits a call for which any scope is enough.
 pub async fn admit_any(api: Api, request: Request, next: Next) -> Response {
+    admit_with_any_scope(api, request, next, BodyContent::Whole).await
+}
+
+async fn admit_with_any_scope(
+    api: Api,
+    request: Request,
+    next: Next,
+    body: BodyContent,
+) -> Response {
     let caller = Caller::of(&request);
     match api.access().admit(&caller, None).await {
-        Ok(who) => complete((who, None), next.run(request).await).await,
+        Ok(who) => run(&api, (who, None), request, next, body).await,
         Err(denied) => refuse(&api, &caller, denied, None).await,
     }
 }
@@ -42,10 +66,33 @@ pub async fn admit_any(api: Api, request: Request, next: Next) -> Response {
 /// The admitted caller, and its pending audit entry.
 type Admitted = (Identity, Option<PendingEntry>);
 
+/// The content of a request body.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum BodyContent {
+    /// One value. Its bytes are charged to the budget until the response.
+    Whole,
+    /// Messages of gRPC. The door charges each of them, and guards the response.
+    Messages,
+}
+
 impl Gate {
     /// Admits a call if its caller has the scope and the server is not shutting down. Changes and refusals are
     /// written to the audit log, with the response status.
     pub async fn pass(&self, request: Request, next: Next) -> Response {
+        self.pass_unless_closed(request, next, BodyContent::Whole).await
+    }
+
+    /// Like [`Self::pass`], for gRPC: the [`AdmittedCall`] is in the extensions of request and response.
+    pub async fn pass_call(&self, request: Request, next: Next) -> Response {
+        self.pass_unless_closed(request, next, BodyContent::Messages).await
+    }
+
+    async fn pass_unless_closed(
+        &self,
+        request: Request,
+        next: Next,
+        body: BodyContent,
+    ) -> Response {
         // `Caller` is dropped early, because the call may take long.
         let authorized = {
             let caller = Caller::of(&request);
@@ -55,7 +102,7 @@ impl Gate {
             Ok(admitted) if self.is_closed() => {
                 complete(admitted, Fault::from(crore::Error::Stopping).into_response()).await
             }
-            Ok(admitted) => complete(admitted, next.run(request).await).await,
+            Ok(admitted) => run(&self.api, admitted, request, next, body).await,
             Err(refused) => refused,
         }
     }
@@ -67,7 +114,7 @@ impl Gate {
             self.authorize(&caller).await
         };
         match authorized {
-            Ok(admitted) => complete(admitted, next.run(request).await).await,
+            Ok(admitted) => run(&self.api, admitted, request, next, BodyContent::Whole).await,
             Err(refused) => refused,
         }
     }
@@ -91,6 +138,59 @@ impl Gate {
         !matches!(self.scope, Scope::Read | Scope::Work)
             && self.api.engine().lifecycle().is_stopping()
     }
+}
+
+/// Runs an admitted call, until its response or the end of its caller's token.
+async fn run(
+    api: &Api,
+    admitted: Admitted,
+    mut request: Request,
+    next: Next,
+    content: BodyContent,
+) -> Response {
+    let who = &admitted.0;
+    let connection = ConnectionBytes::of(request.extensions());
+    let mut call = None;
+    if may_be_large(request.body()) {
+        let large = AdmittedCall::new(api, who, connection.clone());
+        request.extensions_mut().insert(Arc::clone(&large));
+        if content == BodyContent::Whole {
+            request = request.map(|body| Body::new(MeteredBody::new(body, Arc::clone(&large))));
+        }
+        call = Some(large);
+    }
+    let response = tokio::select! {
+        biased;
+        response = next.run(request) => response,
+        () = api.revoked(who) => AccessDenied::Unauthenticated.into_response(),
+    };
+    if !may_be_large(response.body()) {
+        return complete(admitted, response).await;
+    }
+    let call = call.unwrap_or_else(|| AdmittedCall::new(api, who, connection));
+    complete(admitted, guard(response, call, content)).await
+}
+
+/// Guards a response that may be large or a stream, or refuses it if it exceeds the budget.
+fn guard(mut response: Response, call: Arc<AdmittedCall>, content: BodyContent) -> Response {
+    if content == BodyContent::Messages {
+        response.extensions_mut().insert(call);
+        return response;
+    }
+    let charged = response.body().size_hint().exact().map(|bytes| {
+        let mut meter = call.meter();
+        meter.set(usize::try_from(bytes).unwrap_or(usize::MAX)).map(|()| meter)
+    });
+    let charged = match charged.transpose() {
+        Ok(charged) => charged,
+        Err(fault) => return fault.into_response(),
+    };
+    let kind = response.headers().get(CONTENT_TYPE).map(HeaderValue::as_bytes);
+    let end = match kind.is_some_and(|kind| kind.starts_with(b"text/event-stream")) {
+        true => BodyEnd::Event,
+        false => BodyEnd::Abrupt,
+    };
+    response.map(|body| Body::new(GuardedBody::new(body, end, Some(call)).with_charge(charged)))
 }
 
 async fn complete((who, pending): Admitted, mut response: Response) -> Response {

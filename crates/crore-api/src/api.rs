@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::path::PathBuf;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, OnceLock, Weak};
 
 use crore::Engine;
 use crore::observer::ObservedChange;
@@ -14,8 +14,10 @@ use tokio::sync::{Semaphore, watch};
 
 use crate::access::{self, Access};
 use crate::audit::Audit;
+use crate::budget::{ByteBudget, ByteLimits};
 use crate::metrics::Metrics;
 use crate::observer::Observer;
+use crate::revocation::Revocations;
 
 section! {
     /// Limits of API calls, over every protocol.
@@ -26,6 +28,8 @@ section! {
         max_body: Size = "12MiB",
         /// Read timeout of a request body.
         body_time: Span = "30s",
+        /// The budget for bytes in flight.
+        ..in_flight: ByteLimits,
         /// Maximum time that one call may wait for a job or a result (long polling); longer waits are shortened to it.
         max_wait: Span = "1m",
         /// Maximum number of concurrent event streams.
@@ -76,6 +80,16 @@ pub struct ApiSetup {
 #[derive(Debug, Clone)]
 pub struct Api(Arc<ApiState>);
 
+/// A handle that does not keep the API alive.
+#[derive(Debug)]
+pub(crate) struct WeakApi(Weak<ApiState>);
+
+impl WeakApi {
+    pub(crate) fn upgrade(&self) -> Option<Api> {
+        self.0.upgrade().map(Api)
+    }
+}
+
 #[derive(Debug)]
 struct ApiState {
     engine: Engine,
@@ -84,6 +98,8 @@ struct ApiState {
     is_closing: watch::Sender<bool>,
     listeners: Arc<Semaphore>,
     access: Access,
+    revocations: Revocations,
+    budget: Arc<ByteBudget>,
     audit: Audit,
     workers: Arc<dyn ConnectedWorkers>,
     observer: Arc<Observer>,
@@ -110,6 +126,8 @@ impl Api {
         let _ = engine.telemetry().set_observer(observer.clone());
         Self(Arc::new(ApiState {
             access: Access::new(engine.clone(), options.access.clone()),
+            revocations: Revocations::default(),
+            budget: Arc::new(ByteBudget::new(options.in_flight.clone())),
             listeners: Arc::new(Semaphore::new(options.max_listeners.min(Semaphore::MAX_PERMITS))),
             engine,
             options,
@@ -198,6 +216,21 @@ impl Api {
     /// The requested wait, at most `max_wait`; none by default.
     pub fn bounded_wait(&self, wait: Option<Period>) -> Span {
         wait.map_or(Span::ZERO, |wait| wait.0.min(self.0.options.max_wait))
+    }
+
+    /// The budget for bytes in flight.
+    pub(crate) fn budget(&self) -> &Arc<ByteBudget> {
+        &self.0.budget
+    }
+
+    /// The tokens of running calls.
+    pub(crate) fn revocations(&self) -> &Revocations {
+        &self.0.revocations
+    }
+
+    /// A handle that does not keep the API alive.
+    pub(crate) fn downgrade(&self) -> WeakApi {
+        WeakApi(Arc::downgrade(&self.0))
     }
 
     /// Permits for listeners to live events.

@@ -1,5 +1,7 @@
 //! Request bodies, with size and time limits.
 
+use std::iter::successors;
+
 use axum::body::Body as Incoming;
 use axum::extract::{FromRequest, Request};
 use bytes::Bytes;
@@ -70,7 +72,14 @@ pub async fn collect(body: Incoming, api: &Api) -> Result<Bytes, Fault> {
     match collected {
         Ok(Ok(collected)) => Ok(collected.to_bytes()),
         Ok(Err(error)) if error.is::<LengthLimitError>() => Err(too_large()),
-        Ok(Err(_)) => Err(Fault::new(Code::Malformed, "the body is incomplete")),
+        Ok(Err(error)) => {
+            // The budget for bytes in flight refuses a body with a fault.
+            let refused = successors(error.source(), |error| error.source())
+                .find_map(|error| error.downcast_ref::<Fault>());
+            Err(refused
+                .cloned()
+                .unwrap_or_else(|| Fault::new(Code::Malformed, "the body is incomplete")))
+        }
         Err(_) => {
             let detail = format!("the body did not arrive within {}", options.body_time);
             Err(Fault::new(Code::TooSlow, detail))

@@ -33,18 +33,35 @@ pub(crate) fn encode(state: State, after: Option<Cursor>, about: &ListFilter<'_>
     URL_SAFE_NO_PAD.encode(bytes)
 }
 
+fn wrong() -> Invalid {
+    let message =
+        "not a cursor of this list; use `next` of the previous page, with the same filter";
+    Invalid::new(Code::CursorInvalid, "cursor", message)
+}
+
+/// Encodes the last name of a page.
+pub(crate) fn encode_name(name: &Name) -> String {
+    let mut bytes = name.as_str().as_bytes().to_vec();
+    bytes.extend(crc32c::crc32c(&bytes).to_be_bytes());
+    URL_SAFE_NO_PAD.encode(bytes)
+}
+
+/// Decodes the last name of the previous page.
+pub(crate) fn decode_name(text: &str) -> Result<Name, Invalid> {
+    let bytes = URL_SAFE_NO_PAD.decode(text).map_err(|_| wrong())?;
+    let (name, check) = bytes.split_last_chunk::<4>().ok_or_else(wrong)?;
+    if crc32c::crc32c(name) != u32::from_be_bytes(*check) {
+        return Err(wrong());
+    }
+    let name = std::str::from_utf8(name).map_err(|_| wrong())?;
+    Name::new("cursor", name).map_err(|_| wrong())
+}
+
 /// Decodes the position of a cursor.
 pub(crate) fn decode(
     text: &str,
     about: &ListFilter<'_>,
 ) -> Result<(State, Option<Cursor>), Invalid> {
-    let wrong = || {
-        Invalid::new(
-            Code::CursorInvalid,
-            "cursor",
-            "not a cursor of this list; use `next` of the previous page, with the same filter",
-        )
-    };
     let bytes = URL_SAFE_NO_PAD.decode(text).map_err(|_| wrong())?;
     let (bytes, check) = bytes.split_last_chunk::<4>().ok_or_else(wrong)?;
     if about.check(bytes) != u32::from_be_bytes(*check) {

@@ -1,5 +1,6 @@
 //! Errors as responses.
 
+use std::fmt;
 use std::sync::Arc;
 
 use axum::body::Body;
@@ -49,6 +50,14 @@ impl Fault {
         (kind, Body::from(format.encode(self.problem())))
     }
 }
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.problem().detail)
+    }
+}
+
+impl std::error::Error for Fault {}
 
 impl From<Invalid> for Fault {
     fn from(invalid: Invalid) -> Self {

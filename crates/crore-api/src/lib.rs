@@ -2,7 +2,7 @@
 //!
 //! [`Api`] holds an engine and offers the calls of the native API as typed functions ([`calls`]); a door decodes a
 //! request, makes one call and encodes the response. Around them are [`access`] (tokens and scopes), [`admission`]
-//! (the middleware that every call passes), the [`audit`] log, [`Fault`] (an error response, in HTTP and in
+//! (the middleware that every call passes), the [`budget`] for bytes in flight, the [`audit`] log, [`Fault`] (an error response, in HTTP and in
 //! [`grpc`]), content [`negotiation`], [`body`] and [`params`] extraction, [`metrics`] and [`telemetry`].
 //!
 //! The crate opens no listener and knows no protocol except the HTTP request that every door starts from.
@@ -13,26 +13,34 @@
 
 pub mod access;
 pub mod admission;
+mod admitted_call;
 mod api;
 pub mod audit;
 pub mod body;
+pub mod budget;
 pub mod bug;
 pub mod calls;
 mod cursor;
 mod fault;
 pub mod grpc;
+mod guarded_body;
+mod metered_body;
 pub mod metrics;
 pub mod middleware;
 pub mod negotiation;
 mod observer;
 pub mod params;
 pub mod request_log;
+mod revocation;
 mod scope;
 mod status;
 pub mod telemetry;
 
+pub use admitted_call::AdmittedCall;
 pub use api::{Api, ApiSetup, ConnectedWorker, ConnectedWorkers, Options};
 pub use fault::{Fault, in_format};
+pub use guarded_body::{BodyEnd, GuardedBody};
 pub use observer::Observer;
+pub use revocation::RevocationWatch;
 pub use scope::{Scope, Scopes};
 pub use status::status;

@@ -52,7 +52,7 @@ impl RequestGuard {
             return Ok(());
         }
         site::check(request, |origin| {
-            origin.is_same(&authority) || self.hosts.iter().any(|host| host.matches(origin))
+            origin.is_same(&authority) || self.hosts.iter().any(|host| host.is_origin(origin))
         })
     }
 

@@ -3,6 +3,8 @@
 
 mod connection;
 mod connection_limit;
+mod drained_body;
+mod head_scan;
 mod http1;
 mod in_flight_request;
 mod lifetime;

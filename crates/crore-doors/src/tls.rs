@@ -90,6 +90,7 @@ impl Tls {
     /// Loads TLS from the options; `None`: they name no certificate.
     pub fn load(options: &Options) -> Result<Option<Self>, TlsError> {
         let Some(files) = Files::read(options)? else { return Ok(None) };
+        files.warn_if_key_is_public();
         let current = RwLock::new(Arc::new(config(options, &files)?));
         let last_digest = Mutex::new(files.digest());
         Ok(Some(Self(Arc::new(TlsShared { options: options.clone(), current, last_digest }))))

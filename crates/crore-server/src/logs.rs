@@ -1,18 +1,19 @@
 //! Logging: structured lines to standard error or to files.
 
+mod files;
+
 use std::io;
-use std::net::{IpAddr, Ipv4Addr, UdpSocket};
 
 use anyhow::Context;
 use tracing_appender::non_blocking::WorkerGuard;
-use tracing_appender::rolling::{RollingFileAppender, Rotation};
 use tracing_subscriber::fmt::{self, MakeWriter};
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 use tracing_subscriber::{Layer, Registry};
 
-use crate::config::{Config, LogFormat, LogRotation};
+use crate::config::{Config, LogFormat};
 use crate::environment;
+use files::LogFiles;
 
 /// Keeps the log writer alive; dropping it flushes buffered lines.
 #[derive(Debug)]
@@ -29,17 +30,7 @@ pub(crate) fn start(config: &Config) -> anyhow::Result<LogGuard> {
         write_to(config, io::stderr, has_colours);
         return Ok(LogGuard { _guard: None });
     };
-    let rotation = match log.rotate {
-        LogRotation::Daily => Rotation::DAILY,
-        LogRotation::Hourly => Rotation::HOURLY,
-        LogRotation::Never => Rotation::NEVER,
-    };
-    let files = RollingFileAppender::builder()
-        .rotation(rotation)
-        .filename_prefix(format!("crore.{}", host_address()))
-        .filename_suffix("log")
-        .max_log_files(usize::try_from(log.keep).unwrap_or(usize::MAX))
-        .build(dir)
+    let files = LogFiles::open(log, dir)
         .with_context(|| format!("cannot write log files in `{}`", dir.display()))?;
     let (writer, guard) = tracing_appender::non_blocking(files);
     write_to(config, writer, false);
@@ -59,17 +50,4 @@ where
     };
     let filter = config.log.level.0.clone();
     tracing_subscriber::registry().with(lines.with_filter(filter)).init();
-}
-
-/// The source address of this host's default route, which tells the logs of several hosts apart. Connecting a UDP
-/// socket only selects a route; no packet is sent.
-fn host_address() -> IpAddr {
-    let anywhere = (Ipv4Addr::UNSPECIFIED, 0);
-    // An address reserved for documentation (RFC 5737).
-    let somewhere = (Ipv4Addr::new(192, 0, 2, 1), 9);
-    let socket = UdpSocket::bind(anywhere).and_then(|socket| {
-        socket.connect(somewhere)?;
-        socket.local_addr()
-    });
-    socket.map_or(IpAddr::V4(Ipv4Addr::LOCALHOST), |address| address.ip())
 }

@@ -17,7 +17,7 @@ use std::time::Duration;
 use axum::response::{IntoResponse, Response};
 use crore::Engine;
 use crore_core::settings::section;
-use crore_core::{Code, Invalid};
+use crore_core::{Code, Invalid, Name};
 use http::HeaderValue;
 use http::header::{RETRY_AFTER, WWW_AUTHENTICATE};
 use tokio::time::Instant;
@@ -161,6 +161,15 @@ impl Access {
     fn is_trusted_user(&self, caller: &Caller) -> bool {
         let Some(own) = self.options.own_user else { return true };
         caller.user.is_some_and(|PeerUser(user)| user == own || user == ROOT)
+    }
+
+    /// The time at which the tokens were read, and whether the token with an id exists and has not expired.
+    pub(crate) async fn valid_tokens(
+        &self,
+    ) -> Result<(Instant, impl Fn(&Name) -> bool), crore::Error> {
+        let snapshot = self.tokens.snapshot().await?;
+        let now = self.engine.status().now();
+        Ok((snapshot.read_at(), move |id: &Name| snapshot.is_valid(id, now)))
     }
 
     fn fail(&self, caller: &Caller) -> AccessDenied {

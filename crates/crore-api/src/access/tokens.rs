@@ -85,6 +85,15 @@ pub(super) struct TokenSnapshot {
 }
 
 impl TokenSnapshot {
+    pub(super) const fn read_at(&self) -> Instant {
+        self.read_at
+    }
+
+    /// Whether the token with this id exists and has not expired.
+    pub(super) fn is_valid(&self, id: &Name, now: crore_core::Time) -> bool {
+        self.tokens.get(id).is_some_and(|token| token.is_valid(now))
+    }
+
     /// The presented token, if it is known and has not expired.
     pub(super) fn find(&self, text: &str, now: crore_core::Time) -> Option<Arc<Token>> {
         let presented = PresentedToken::read(text)?;

@@ -1,6 +1,6 @@
 //! Online backups of the store.
 
-use std::fs;
+use std::fs::{self, DirBuilder};
 use std::io::ErrorKind;
 use std::path::Path;
 
@@ -44,7 +44,7 @@ fn check(name: &str) -> Result<(), Invalid> {
 fn copy(engine: &Engine, dir: &Path, name: &str) -> Result<Backup, Fault> {
     let to = dir.join(name);
     // The directory is created here, so that an existing one is never touched.
-    let ready = fs::create_dir_all(dir).and_then(|()| fs::create_dir(&to));
+    let ready = private_dir(true).create(dir).and_then(|()| private_dir(false).create(&to));
     ready.map_err(|error| match error.kind() {
         ErrorKind::AlreadyExists => {
             Fault::new(Code::Refused, format!("backup `{name}` already exists"))
@@ -67,6 +67,15 @@ fn copy(engine: &Engine, dir: &Path, name: &str) -> Result<Backup, Fault> {
             Err(error.into())
         }
     }
+}
+
+/// A builder of directories that only this user may enter: a backup contains payloads.
+fn private_dir(with_parents: bool) -> DirBuilder {
+    let mut builder = DirBuilder::new();
+    builder.recursive(with_parents);
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder
 }
 
 #[cfg(test)]

@@ -6,20 +6,30 @@ use crore::store::registry::{QueueSettings, RegistryValue};
 use crore::store::views::JobCount;
 use crore_core::{Code, Invalid, Name};
 use crore_wire::api::enums;
-use crore_wire::api::queues::{ChangeQueue, Drained, Queue, Queues};
+use crore_wire::api::queues::{ChangeQueue, Drained, Queue, Queues, QueuesQuery};
 use crore_wire::units::Period;
 
-use crate::{Api, Fault};
+use crate::{Api, Fault, cursor};
 
 /// The largest integer that every JSON parser reads exactly.
 const MAX_COUNT: u64 = (1 << 53) - 1;
+
+/// Default page size.
+const DEFAULT_PAGE: usize = 1000;
 
 /// Number of jobs by state.
 type States = BTreeMap<String, u64>;
 
 impl Api {
-    /// All queues that have jobs or settings.
-    pub async fn list_queues(&self) -> Result<Queues, Fault> {
+    /// A page of the queues that have jobs or settings, by name.
+    pub async fn list_queues(&self, which: QueuesQuery) -> Result<Queues, Fault> {
+        let max = self.engine().status().caps().page;
+        let limit = which.limit.unwrap_or(DEFAULT_PAGE.min(max));
+        if limit == 0 || limit > max {
+            let message = format!("`{limit}` lies outside 1 to {max}");
+            return Err(Invalid::new(Code::CountRange, "limit", message).into());
+        }
+        let after = which.cursor.map(|cursor| cursor::decode_name(&cursor)).transpose()?;
         let mut queues: BTreeMap<Name, (QueueSettings, States)> = BTreeMap::new();
         for entry in self.engine().queues().list().await? {
             if let RegistryValue::Queue(settings) = entry.value {
@@ -29,8 +39,14 @@ impl Api {
         for count in self.engine().jobs().counts(None).await? {
             add(&mut queues.entry(count.queue.clone()).or_default().1, &count);
         }
+        if let Some(after) = &after {
+            queues = queues.split_off(after);
+            queues.remove(after);
+        }
+        let rest = queues.keys().nth(limit).cloned().map(|name| queues.split_off(&name));
+        let next = rest.and_then(|_| queues.keys().next_back().map(cursor::encode_name));
         let queue = |(name, (settings, states)): (Name, _)| queue(&name, &settings, states);
-        Ok(Queues { queues: queues.into_iter().map(queue).collect() })
+        Ok(Queues { queues: queues.into_iter().map(queue).collect(), next })
     }
 
     /// A queue. A queue that was never used is empty and has default settings.

@@ -3,16 +3,15 @@
 use axum::extract::Request;
 use axum::response::Response;
 use crore_api::Fault;
-use crore_api::admission::{Gate, admit_any};
+use crore_api::admission::{Gate, admit_any_call};
 use crore_api::middleware::Next;
 use crore_api::telemetry::TraceContext;
 use http::header::CONTENT_TYPE;
 use http::{HeaderMap, HeaderValue};
 use tonic::Status;
 
-use super::deadline::with_deadline;
 use super::web::is_web;
-use super::{RequiredAccess, count};
+use super::{RequiredAccess, response_body};
 use crate::Doors;
 
 /// Whether a request is gRPC or gRPC-Web.
@@ -36,18 +35,17 @@ pub(super) async fn admit(entry: RoutedCall, mut request: Request, next: Next) -
     }
     let RoutedCall { doors, call, needs } = entry;
     let (metrics, api) = (doors.metrics().clone(), doors.api().clone());
-    let request = with_deadline(call, api.options().body_time, request);
     let response = match needs {
         RequiredAccess::Public => next.run(request).await,
-        RequiredAccess::AnyScope => admit_any(api, request, next).await,
-        RequiredAccess::Scope(scope) => Gate { api, scope }.pass(request, next).await,
+        RequiredAccess::AnyScope => admit_any_call(api, request, next).await,
+        RequiredAccess::Scope(scope) => Gate { api, scope }.pass_call(request, next).await,
     };
     let extensions = response.extensions();
     let response = match (extensions.get::<Status>(), extensions.get::<Fault>()) {
         (None, Some(fault)) => fault_response(fault.clone()),
         _ => response,
     };
-    count::count_call(metrics, call, response)
+    response_body::guard(metrics, call, response)
 }
 
 /// A fault as a status. The fault stays attached to the response, for metrics and the request log.

@@ -7,6 +7,7 @@ use std::task::{Context as Waking, Poll};
 use crore::IdempotencyKey;
 use crore::actions::{JobAction, JobChanges};
 use crore::push::{BatchResult, PushResult};
+use crore_api::AdmittedCall;
 use crore_api::audit::AuditDetails;
 use crore_api::calls::{self, JobPage, unreadable_job};
 use crore_api::telemetry::{TraceContext, inherit};
@@ -43,11 +44,12 @@ impl jobs_server::Jobs for JobsService {
         request: Request<Streaming<v1::PushRequest>>,
     ) -> JobsReply<PushStream> {
         let context = context(&request);
+        let meter = AdmittedCall::of(request.extensions()).map(|call| call.meter());
         Ok(Response::new(PushStream {
             doors: self.0.clone(),
             context,
             requests: Some(request.into_inner()),
-            in_flight: InFlight::new(),
+            in_flight: InFlight::new(meter),
         }))
     }
 
@@ -253,6 +255,11 @@ impl Stream for PushStream {
                 }
                 Some(Ok(request)) => {
                     let bytes = request.encoded_len();
+                    if let Err(fault) = self.in_flight.reserve(bytes) {
+                        self.requests = None;
+                        self.in_flight.push(0, async { Err(fault.into()) });
+                        break;
+                    }
                     let pushed = push(self.doors.clone(), request, self.context.clone());
                     self.in_flight.push(bytes, pushed);
                 }

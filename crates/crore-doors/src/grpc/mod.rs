@@ -1,18 +1,19 @@
 //! gRPC on the same port: the native services, those of Lakh and jobworkerp, health and reflection.
 //!
-//! A call passes the guard of all doors, then `web` (content type, gRPC-Web, CORS), then `admission`: authorization,
-//! the deadline for the request message (`deadline`), and a count of how the call ends (`count`).
+//! A call passes the guard of all doors, then `web` (content type, gRPC-Web, CORS), then `admission` (authorization)
+//! and `request_body` (deadlines and sizes of messages); `response_body` watches the response.
 //!
 //! The services are `crore.v1.Jobs`, `Work` and `Admin`, `lakh.Lakh`, the five of `jobworkerp.service`,
 //! `grpc.health.v1.Health`, which needs no token, and `grpc.reflection` in `v1` and `v1alpha`.
 
 mod admin;
 mod admission;
-mod count;
-mod deadline;
 mod fault;
 mod health;
 mod jobs;
+mod message_frames;
+mod request_body;
+mod response_body;
 mod stream;
 mod web;
 mod work;
@@ -43,6 +44,8 @@ section! {
         /// Origins of other sites whose web pages may call the server over gRPC-Web, as browsers send them:
         /// `https://app.example.com`. A list is allowed. Default: none.
         allow_origins: Vec<AllowedOrigin> = none,
+        /// Maximum number of streams that watch the health of the server, which need no token.
+        max_health_watchers: usize = "256",
     }
 }
 
@@ -144,7 +147,9 @@ pub(crate) fn router(doors: &Doors) -> Router {
         JobsServer::new(jobs::JobsService(doors.clone())).max_decoding_message_size(max_bytes);
     let admin =
         AdminServer::new(admin::AdminService(doors.clone())).max_decoding_message_size(max_bytes);
-    let health = HealthServer::new(health::HealthService(doors.clone()));
+    // Its callers need no token.
+    let health = HealthServer::new(health::HealthService::new(doors.clone()))
+        .max_decoding_message_size(health::MAX_REQUEST_BYTES);
     let jobworkerp = jobworkerp::Services::new(doors, max_bytes);
     let mut router = routes(doors, "crore.v1.Jobs", &jobs)
         .merge(routes(doors, "crore.v1.Work", &work(doors)))
@@ -194,7 +199,9 @@ where
     let calls = CALLS.iter().filter(|(path, _)| service_of(path) == Some(name));
     calls.fold(Router::new(), |router, (path, needs)| {
         let entry = admission::RoutedCall { doors: doors.clone(), call: path, needs: *needs };
+        let (call, time) = (*path, doors.api().options().body_time);
         let service = service.clone().map_response(fault::with_fault);
+        let service = service.map_request(move |request| request_body::guard(call, time, request));
         let route = Router::new().route_service(path, service);
         router.merge(route.route_layer(from_fn(entry, admission::admit)))
     })

@@ -7,7 +7,6 @@ use crore_wire::grpc::v1;
 use futures_util::stream::{Stream, StreamExt};
 use tonic::Status;
 
-use crate::Doors;
 use crate::worker_session::{SessionError, WorkerSession};
 
 /// A message from a worker, or why it could not be read.
@@ -23,8 +22,8 @@ pub(crate) struct WorkerResponseStream<S> {
 }
 
 impl<S: Stream<Item = IncomingMessage> + Unpin> WorkerResponseStream<S> {
-    pub(crate) fn new(doors: Doors, messages: S) -> Self {
-        Self { messages: Some(messages), session: WorkerSession::new(doors), input_error: None }
+    pub(crate) const fn new(session: WorkerSession, messages: S) -> Self {
+        Self { messages: Some(messages), session, input_error: None }
     }
 
     /// Reads messages while the session has room.

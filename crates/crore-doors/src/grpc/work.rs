@@ -2,6 +2,7 @@
 
 use crore::fetch::Fetch;
 use crore::store::jobs::{Renew, Renewed};
+use crore_api::AdmittedCall;
 use crore_core::{Delivery, JobId, Span};
 use crore_wire::grpc::v1::{self, work_server};
 use crore_wire::worker::JobDelivery;
@@ -10,7 +11,7 @@ use tonic::{Request, Response, Status, Streaming};
 use super::fault::{failed, invalid};
 use super::stream::WorkerResponseStream;
 use crate::Doors;
-use crate::worker_session::{fetch_for, finish};
+use crate::worker_session::{WorkerSession, fetch_for, finish};
 
 #[derive(Debug, Clone)]
 pub(super) struct WorkService(pub(super) Doors);
@@ -28,7 +29,9 @@ impl work_server::Work for WorkService {
         &self,
         request: Request<Streaming<v1::WorkerSays>>,
     ) -> WorkReply<Self::StreamStream> {
-        Ok(Response::new(WorkerResponseStream::new(self.0.clone(), request.into_inner())))
+        let call = AdmittedCall::of(request.extensions()).cloned();
+        let session = WorkerSession::new(self.0.clone(), call);
+        Ok(Response::new(WorkerResponseStream::new(session, request.into_inner())))
     }
 
     async fn fetch(&self, request: Request<v1::FetchRequest>) -> WorkReply<v1::FetchResponse> {

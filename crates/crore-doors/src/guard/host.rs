@@ -18,6 +18,11 @@ enum HostPattern {
 }
 
 impl AllowedHost {
+    /// Whether this names the host of an origin. `*` names none: it says nothing about which pages belong to the server.
+    pub(super) fn is_origin(&self, origin: &HostAuthority) -> bool {
+        self.0 != HostPattern::Any && self.matches(origin)
+    }
+
     /// Whether the pattern matches this authority.
     pub(super) fn matches(&self, authority: &HostAuthority) -> bool {
         match &self.0 {

@@ -7,15 +7,20 @@ use crore_api::negotiation::Responder;
 use crore_api::params::{PathParam, QueryParams};
 use crore_api::{Api, Fault};
 use crore_wire::api::job::WaitQuery;
-use crore_wire::api::queues::{ChangeQueue, Drained, Queue, Queues};
+use crore_wire::api::queues::{ChangeQueue, Drained, Queue, Queues, QueuesQuery};
 
-/// Lists all queues that have jobs or settings.
+/// Lists queues that have jobs or settings, by name.
 #[utoipa::path(
     get, path = "/v1/queues", operation_id = "listQueues", tag = "queues",
-    responses((status = 200, description = "The queues, by name.", body = Queues)),
+    params(QueuesQuery),
+    responses((status = 200, description = "A page of queues, by name.", body = Queues)),
 )]
-pub(super) async fn list(State(api): State<Api>, reply: Responder) -> Result<Response, Fault> {
-    Ok(reply.ok(&api.list_queues().await?))
+pub(super) async fn list(
+    State(api): State<Api>,
+    reply: Responder,
+    QueryParams(which): QueryParams<QueuesQuery>,
+) -> Result<Response, Fault> {
+    Ok(reply.ok(&api.list_queues(which).await?))
 }
 
 /// Gets a queue. An unused queue is empty and has the default settings.

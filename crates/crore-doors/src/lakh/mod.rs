@@ -22,6 +22,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use axum::extract::ConnectInfo;
+use crore_api::AdmittedCall;
 use crore_api::telemetry::TraceContext;
 use crore_core::Name;
 use crore_wire::grpc::lakh::lakh_server::{Lakh, LakhServer};
@@ -49,7 +50,8 @@ impl Lakh for LakhService {
         let names = JobNames::of(request.metadata())?;
         let context = request.extensions().get::<TraceContext>();
         let context = context.map(|context| Arc::<str>::from(context.to_string()));
-        let work = work::WorkCall { doors: self.0.clone(), names, context };
+        let call = AdmittedCall::of(request.extensions()).cloned();
+        let work = work::WorkCall { doors: self.0.clone(), names, context, call };
         // Received jobs are stored even if the producer disconnects.
         let pushed = tokio::spawn(work.run(request.into_inner())).await;
         pushed.map_err(|_| failed(crore::Error::Stopping))??;

@@ -4,6 +4,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use crore::push::PushResult;
+use crore_api::AdmittedCall;
 use crore_api::telemetry::inherit;
 use crore_core::{Batch, Invalid, NewJob};
 use crore_wire::grpc::lakh::Job;
@@ -24,6 +25,8 @@ pub(super) struct WorkCall {
     pub(super) names: JobNames,
     /// The trace context of the call.
     pub(super) context: Option<Arc<str>>,
+    /// The call to which the bytes of jobs are charged until they are durable.
+    pub(super) call: Option<Arc<AdmittedCall>>,
 }
 
 type PushFuture = Pin<Box<dyn Future<Output = Result<(), Status>> + Send>>;
@@ -68,7 +71,7 @@ impl WorkCall {
                 Ok(Some(job)) => {
                     let size = job.spec.payload.bytes.len();
                     if bytes + size > max_bytes && !jobs.is_empty() {
-                        in_flight.push_back(self.push(std::mem::take(&mut jobs)));
+                        in_flight.push_back(self.push(std::mem::take(&mut jobs), bytes)?);
                         bytes = 0;
                     }
                     bytes += size;
@@ -81,7 +84,7 @@ impl WorkCall {
             }
         }
         if !jobs.is_empty() {
-            in_flight.push_back(self.push(jobs));
+            in_flight.push_back(self.push(jobs, bytes)?);
         }
         result
     }
@@ -99,9 +102,12 @@ impl WorkCall {
         Ok(Some(job))
     }
 
-    fn push(&self, jobs: Vec<NewJob>) -> PushFuture {
+    fn push(&self, jobs: Vec<NewJob>, bytes: usize) -> Result<PushFuture, Status> {
+        let mut meter = self.call.as_ref().map(|call| call.meter());
+        meter.as_mut().map_or(Ok(()), |meter| meter.set(bytes))?;
         let engine = self.doors.engine().clone();
-        Box::pin(async move {
+        Ok(Box::pin(async move {
+            let _meter = meter;
             let id =
                 |job: &NewJob| job.spec.client_id.as_ref().map(|client| Arc::clone(&client.id));
             let ids: Vec<_> = jobs.iter().map(id).collect();
@@ -119,7 +125,7 @@ impl WorkCall {
                 }
             }
             Ok(())
-        })
+        }))
     }
 }
 

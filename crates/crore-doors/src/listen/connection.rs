@@ -9,6 +9,7 @@ use axum::extract::ConnectInfo;
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use crore_api::access::{Certificate, PeerUser};
+use crore_api::budget::ConnectionBytes;
 use crore_api::request_log;
 use futures_util::future::{Either, ready};
 use http::Request;
@@ -22,6 +23,7 @@ use tokio::sync::watch;
 use tokio::time::timeout;
 use tower::{BoxError, Service};
 
+use super::drained_body::DrainedBody;
 use super::lifetime::{ConnectionLifetime, EndSignal};
 use super::peer_user::peer_user;
 use super::timed_stream::{HttpProtocol, TimedStream};
@@ -36,6 +38,7 @@ pub(super) struct ConnectionContext {
     local: SocketAddr,
     certificate: Option<Certificate>,
     user: Option<PeerUser>,
+    bytes: ConnectionBytes,
 }
 
 /// Serves a connection, over TLS if the listener has it.
@@ -48,7 +51,9 @@ pub(super) async fn serve(
     // A socket without a local address is already closed.
     let Ok(local) = stream.local_addr() else { return };
     let lifetime = ConnectionLifetime::new(phase, shared.options.max_age.into());
-    let mut context = ConnectionContext { shared, peer, local, certificate: None, user: None };
+    let bytes = ConnectionBytes::new(peer.ip());
+    let mut context =
+        ConnectionContext { shared, peer, local, certificate: None, user: None, bytes };
     if let Some(api) = &context.shared.api
         && api.access().may_need_peer_user()
         // Boxed, so that other tasks stay small.
@@ -96,7 +101,10 @@ async fn serve_http2<S>(
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
     let shared = Arc::clone(&context.shared);
-    let service = service_fn(move |request: Request<Incoming>| context.handle(request));
+    let service = service_fn(move |request: Request<Incoming>| {
+        let is_grpc = grpc::is_grpc(request.headers());
+        context.handle(request.map(|body| DrainedBody::new(body, is_grpc)))
+    });
     let mut connection = shared.http2.serve_connection(TokioIo::new(io), service);
     loop {
         tokio::select! {
@@ -141,6 +149,7 @@ impl ConnectionContext {
         if let Some(user) = self.user {
             request.extensions_mut().insert(user);
         }
+        request.extensions_mut().insert(self.bytes.clone());
         if let Some(certificate) = &self.certificate {
             request.extensions_mut().insert(certificate.clone());
         }

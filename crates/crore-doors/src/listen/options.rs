@@ -8,7 +8,8 @@ section! {
     pub struct Options: Eq = "listen" {
         /// Host names by which clients address the server, besides `localhost` and this machine's addresses with the
         /// listening port: `jobs.example.com` for any port, or `jobs.example.com:8443` for that port. A list is
-        /// allowed. `*` allows every name and turns off the protection against DNS rebinding.
+        /// allowed. `*` allows every name and turns off the protection against DNS rebinding; pages of other origins
+        /// are still refused.
         hosts: Vec<AllowedHost> = none,
         /// Maximum number of connections; the server closes further ones at once.
         max_connections: usize = "20_000",

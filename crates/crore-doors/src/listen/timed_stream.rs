@@ -12,6 +12,8 @@ use bytes::{Bytes, BytesMut};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, ReadBuf};
 use tokio::time::{Instant, Sleep, sleep_until};
 
+use super::head_scan::{HEAD_END, HeadScanner};
+
 /// The HTTP/2 connection preface.
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
@@ -38,6 +40,8 @@ pub(super) struct TimedStream<S> {
     stream: S,
     /// Bytes that were put back; they are read first.
     pushed_back: Bytes,
+    /// Scans what is read from an HTTP/1 connection.
+    head_scan: Option<HeadScanner>,
     write_blocked: WriteBlocked,
     write_timeout: Duration,
     /// Set while a write is waiting for the peer.
@@ -49,6 +53,7 @@ impl<S> TimedStream<S> {
         Self {
             stream,
             pushed_back: Bytes::new(),
+            head_scan: None,
             write_blocked: WriteBlocked::default(),
             write_timeout,
             deadline: None,
@@ -57,6 +62,11 @@ impl<S> TimedStream<S> {
 
     pub(super) fn write_blocked(&self) -> WriteBlocked {
         self.write_blocked.clone()
+    }
+
+    /// Scans bytes that were read. Returns whether they are refused; then [`HEAD_END`] must follow them.
+    fn is_refused(&mut self, read: &mut [u8]) -> bool {
+        self.head_scan.as_mut().is_some_and(|head_scan| head_scan.scan(read))
     }
 
     /// Puts bytes back in front of the stream.
@@ -101,6 +111,11 @@ impl<S: AsyncRead + Unpin> TimedStream<S> {
                 break HttpProtocol::Http1;
             }
         };
+        if protocol == HttpProtocol::Http1
+            && self.head_scan.insert(HeadScanner::default()).scan(&mut bytes)
+        {
+            bytes.extend_from_slice(HEAD_END);
+        }
         self.pushed_back = bytes.freeze();
         Ok(protocol)
     }
@@ -117,7 +132,9 @@ impl<S: AsyncRead + Unpin> TimedStream<S> {
             if read.is_err() || buffer.filled().is_empty() {
                 return Poll::Ready(());
             }
-            self.pushed_back = Bytes::copy_from_slice(buffer.filled());
+            let is_refused = self.is_refused(buffer.filled_mut());
+            let end = if is_refused { HEAD_END } else { &[] };
+            self.pushed_back = [buffer.filled(), end].concat().into();
             Poll::Pending
         })
         .await;
@@ -131,7 +148,12 @@ impl<S: AsyncRead + Unpin> AsyncRead for TimedStream<S> {
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
         if self.pushed_back.is_empty() {
-            return Pin::new(&mut self.stream).poll_read(context, buffer);
+            let before = buffer.filled().len();
+            let polled = Pin::new(&mut self.stream).poll_read(context, buffer);
+            if self.is_refused(buffer.filled_mut().get_mut(before..).unwrap_or_default()) {
+                self.pushed_back = Bytes::from_static(HEAD_END);
+            }
+            return polled;
         }
         let n = self.pushed_back.len().min(buffer.remaining());
         buffer.put_slice(&self.pushed_back.split_to(n));

@@ -56,6 +56,21 @@ impl Files {
         }))
     }
 
+    /// Logs a warning if every user of the machine may read the private key.
+    #[cfg(unix)]
+    pub(super) fn warn_if_key_is_public(&self) {
+        use std::os::unix::fs::MetadataExt;
+        let path = &self.key.path;
+        let mode = std::fs::metadata(path).map_or(0, |metadata| metadata.mode() & 0o777);
+        if mode & 0o004 != 0 {
+            let (path, mode) = (path.display(), format_args!("{mode:04o}"));
+            tracing::warn!(%path, %mode, "TLS key file is readable by every user; run `chmod o-rwx` on it");
+        }
+    }
+
+    #[cfg(not(unix))]
+    pub(super) const fn warn_if_key_is_public(&self) {}
+
     pub(super) fn digest(&self) -> Digest {
         let mut sum = sha2::Sha256::new();
         let files = [Some(&self.certificate), Some(&self.key)];

@@ -1,8 +1,11 @@
-//! Messages of one stream that are being processed, with bounds on their number and size. Responses are in order.
+//! Messages of one stream that are being processed, with bounds on their number and size. Their bytes are charged to
+//! the budget for bytes in flight. Responses are in order.
 
 use std::future::poll_fn;
 use std::task::{Context, Poll, ready};
 
+use crore_api::Fault;
+use crore_api::budget::ByteMeter;
 use futures_util::stream::{FuturesOrdered, StreamExt};
 
 use super::BoxFuture;
@@ -16,11 +19,13 @@ const MAX_BYTES: usize = 16 << 20;
 pub(crate) struct InFlight<T> {
     tasks: FuturesOrdered<BoxFuture<(usize, T)>>,
     bytes: usize,
+    meter: Option<ByteMeter>,
 }
 
 impl<T: 'static> InFlight<T> {
-    pub(crate) fn new() -> Self {
-        Self { tasks: FuturesOrdered::new(), bytes: 0 }
+    /// `None`: messages from this process, which are not charged.
+    pub(crate) fn new(meter: Option<ByteMeter>) -> Self {
+        Self { tasks: FuturesOrdered::new(), bytes: 0, meter }
     }
 
     /// Whether another message may be read.
@@ -30,6 +35,12 @@ impl<T: 'static> InFlight<T> {
 
     pub(crate) fn is_empty(&self) -> bool {
         self.tasks.is_empty()
+    }
+
+    /// Charges the bytes of a message that is then [pushed](Self::push); an error if they exceed the budget.
+    pub(crate) fn reserve(&mut self, bytes: usize) -> Result<(), Fault> {
+        let total = self.bytes.saturating_add(bytes);
+        self.meter.as_mut().map_or(Ok(()), |meter| meter.set(total))
     }
 
     /// Adds a message that holds about `bytes` bytes until it is processed.
@@ -43,6 +54,10 @@ impl<T: 'static> InFlight<T> {
         let next = ready!(self.tasks.poll_next_unpin(context));
         Poll::Ready(next.map(|(bytes, done)| {
             self.bytes -= bytes;
+            if let Some(meter) = &mut self.meter {
+                // A decrease is never refused.
+                let _ = meter.set(self.bytes);
+            }
             done
         }))
     }
@@ -63,7 +78,7 @@ mod tests {
     fn in_flight_messages_are_limited_by_bytes_and_count() {
         let mut context = Context::from_waker(Waker::noop());
         for (bytes, max) in [(MAX_BYTES / 2, 2), (MAX_BYTES * 2, 1), (0, MAX_MESSAGES)] {
-            let mut in_flight = InFlight::new();
+            let mut in_flight = InFlight::new(None);
             let mut n = 0;
             while in_flight.has_room() {
                 in_flight.push(bytes, std::future::ready(n));

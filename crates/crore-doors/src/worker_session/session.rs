@@ -4,18 +4,21 @@
 //! goes into one message, so that a busy session wakes once for many jobs.
 
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use crore::Error;
-use crore_api::Fault;
+use crore_api::budget::ByteMeter;
+use crore_api::{AdmittedCall, Fault};
 use crore_core::{Code, Invalid};
-use crore_wire::worker::{ServerMessage, WorkerMessage};
+use crore_wire::worker::{Hello, ServerMessage, WorkerMessage};
 use tokio::runtime::Handle;
 use tokio::time::{Instant, Sleep, sleep_until};
 
 use super::BoxFuture;
 use super::handshake::{CompletedHandshake, Profile, register_worker};
+use super::in_flight::InFlight;
 use super::working::Working;
 use crate::Doors;
 
@@ -64,6 +67,10 @@ pub(super) enum PollingMode {
 pub(crate) struct WorkerSession {
     doors: Doors,
     polling_mode: PollingMode,
+    /// `None`: a worker in this process, whose messages are not charged.
+    call: Option<Arc<AdmittedCall>>,
+    /// The charge for the names in its hello.
+    names: Option<ByteMeter>,
     stage: SessionStage,
     /// The worker sends no more messages.
     is_input_closed: bool,
@@ -79,8 +86,10 @@ enum SessionStage {
 
 impl WorkerSession {
     /// A session that is polled by its connection.
-    pub(crate) fn new(doors: Doors) -> Self {
-        Self::with_mode(doors, PollingMode::ByConnection)
+    pub(crate) fn new(doors: Doors, call: Option<Arc<AdmittedCall>>) -> Self {
+        let mut session = Self::with_mode(doors, PollingMode::ByConnection);
+        session.call = call;
+        session
     }
 
     /// A session of a worker in this process, which polls it whenever there is something to do.
@@ -93,6 +102,8 @@ impl WorkerSession {
         Self {
             doors,
             polling_mode: mode,
+            call: None,
+            names: None,
             stage: SessionStage::AwaitingHello(timeout),
             is_input_closed: false,
         }
@@ -127,6 +138,11 @@ impl WorkerSession {
 
     fn receive_hello(&mut self, message: WorkerMessage) -> Result<(), SessionError> {
         let hello = message.hello.ok_or_else(no_hello)?;
+        if let Some(call) = &self.call {
+            let mut meter = call.meter();
+            meter.set(hello_bytes(&hello))?;
+            self.names = Some(meter);
+        }
         let profile = Profile::check(hello).map_err(|invalid| invalid.inside("hello"))?;
         self.stage =
             SessionStage::Registering(Box::pin(register_worker(self.doors.clone(), profile)));
@@ -173,7 +189,9 @@ impl WorkerSession {
 
     fn begin(&mut self, completed: CompletedHandshake) -> ServerMessage {
         let CompletedHandshake { profile, incarnation, response } = completed;
-        let working = Working::new(self.doors.clone(), self.polling_mode, &profile, incarnation);
+        let reports = InFlight::new(self.call.as_ref().map(|call| call.meter()));
+        let (doors, mode) = (self.doors.clone(), self.polling_mode);
+        let working = Working::new(doors, mode, &profile, incarnation, reports);
         self.stage = SessionStage::Working(Box::new(working));
         response
     }
@@ -181,6 +199,7 @@ impl WorkerSession {
     /// Ends the session at once, as dropping it does.
     pub(crate) fn end(&mut self) {
         let stage = std::mem::replace(&mut self.stage, SessionStage::Ended);
+        self.names = None;
         let Ok(runtime) = Handle::try_current() else { return };
         match stage {
             SessionStage::AwaitingHello(_) | SessionStage::Ended => {}
@@ -201,6 +220,14 @@ impl Drop for WorkerSession {
     fn drop(&mut self) {
         self.end();
     }
+}
+
+/// Approximate memory of the names in a hello, which are kept twice while the session lasts.
+fn hello_bytes(hello: &Hello) -> usize {
+    const NAME_BYTES: usize = 64;
+    let Hello { queues, kinds, runners, name, .. } = hello;
+    let names = [queues, kinds, runners].into_iter().flatten().chain([name]);
+    names.map(|name| 2 * (name.len() + NAME_BYTES)).sum()
 }
 
 fn no_hello() -> Invalid {

@@ -27,6 +27,9 @@ use crate::Doors;
 /// Maximum number of background tasks per session; reading pauses above it.
 const MAX_BACKGROUND: usize = 64;
 
+/// Reports that are being processed.
+pub(super) type ReportsInFlight = InFlight<Result<Vec<ReportResponse>, Error>>;
+
 /// A session after its handshake.
 pub(super) struct Working {
     doors: Doors,
@@ -40,7 +43,7 @@ pub(super) struct Working {
     closing: Option<BoxFuture<()>>,
     fetch: Option<PendingFetch>,
     outbox: Outbox,
-    reports: InFlight<Result<Vec<ReportResponse>, Error>>,
+    reports: ReportsInFlight,
     /// Tasks without a response: notes, and the ends of jobs without a lease.
     background: FuturesUnordered<BoxFuture<()>>,
     renewal: LeaseRenewal,
@@ -52,6 +55,7 @@ impl Working {
         mode: PollingMode,
         profile: &Profile,
         incarnation: Arc<Incarnation>,
+        reports: ReportsInFlight,
     ) -> Self {
         let until = doors.clone();
         let mut renewal = LeaseRenewal::Idle;
@@ -65,7 +69,7 @@ impl Working {
             closing: Some(Box::pin(async move { until.closing().await })),
             fetch: None,
             outbox: Outbox::new(profile.fetch_template().handled.is_some()),
-            reports: InFlight::new(),
+            reports,
             background: FuturesUnordered::new(),
             renewal,
             doors,
@@ -103,6 +107,7 @@ impl Working {
             noted.into_iter().for_each(|noted| self.background.push(noted));
             return Ok(());
         }
+        self.reports.reserve(bytes)?;
         let report = report(engine, Arc::clone(&self.incarnation), message.reports);
         match noted {
             None => self.reports.push(bytes, report),

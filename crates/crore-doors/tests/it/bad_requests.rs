@@ -49,6 +49,34 @@ async fn methods_that_are_not_for_an_address_are_refused_and_head_is_get_without
 }
 
 #[tokio::test]
+async fn a_bare_line_feed_ends_no_header_line() {
+    let server = Server::start().await;
+    let good = "GET /livez HTTP/1.1\r\nhost: localhost\r\n\r\n";
+    let last = "GET /livez HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n";
+    let count = |said: &str, status: &str| said.matches(&format!("HTTP/1.1 {status}")).count();
+    for bad in [
+        "GET /livez HTTP/1.1\nhost: localhost\r\n\r\n",
+        "GET /livez HTTP/1.1\r\nhost: localhost\nx: y\r\n\r\n",
+        "GET /livez HTTP/1.1\r\nhost: localhost\r\n\n",
+        "\nGET /livez HTTP/1.1\r\nhost: localhost\r\n\r\n",
+    ] {
+        let said = response_to(&server, bad.as_bytes()).await;
+        assert!(said.starts_with("HTTP/1.1 400"), "{bad:?}: {said}");
+        let said = response_to(&server, format!("{good}{bad}").as_bytes()).await;
+        assert_eq!((count(&said, "200"), count(&said, "400")), (1, 1), "{bad:?}: {said}");
+    }
+    // In a body they are data, and the next request is found behind it.
+    let post = "POST /v1/jobs HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n";
+    let body = "{\n\n\"kind\":\n\"k\"}\n";
+    let length = body.len();
+    let known = format!("{post}content-length: {length}\r\n\r\n{body}");
+    let chunked =
+        format!("{post}transfer-encoding: chunked\r\n\r\n{length:x}\r\n{body}\r\n0\r\n\r\n");
+    let said = response_to(&server, format!("{known}{chunked}{known}{last}").as_bytes()).await;
+    assert_eq!((count(&said, "201"), count(&said, "200")), (3, 1), "{said}");
+}
+
+#[tokio::test]
 async fn a_range_of_a_page_is_the_whole_page() {
     let server = Server::start().await;
     let range = [("range", "bytes=0-10")];

@@ -285,6 +285,41 @@ async fn queues_are_paused_resumed_drained_and_configured() {
 }
 
 #[tokio::test]
+async fn queues_are_listed_in_pages() {
+    let server = Server::start().await;
+    let jobs: Vec<_> = (0..5).map(|n| json!({"kind": "k", "queue": format!("q{n}")})).collect();
+    server.post(BodyEncoding::Json, "/v1/jobs", &json!({"jobs": jobs})).await;
+    for speaks in BodyEncoding::BOTH {
+        let whole = server.get(speaks, "/v1/queues").await.body;
+        assert_eq!((whole["queues"].as_array().map(Vec::len), whole.get("next")), (Some(5), None));
+        let (mut names, mut path) = (Vec::new(), "/v1/queues?limit=2".to_owned());
+        let mut pages = Vec::new();
+        loop {
+            let page = server.get(speaks, &path).await.body;
+            let queues = page["queues"].as_array().expect("queues");
+            pages.push(queues.len());
+            names.extend(queues.iter().map(|queue| queue["name"].clone()));
+            let Some(next) = page.get("next") else { break };
+            path = format!("/v1/queues?limit=2&cursor={}", next.as_str().expect("text"));
+        }
+        assert_eq!((names, pages), (vec_of(&["q0", "q1", "q2", "q3", "q4"]), vec![2, 2, 1]));
+        for (query, code, field) in [
+            ("limit=0", "count-range", "limit"),
+            ("limit=1001", "count-range", "limit"),
+            ("cursor=cTA", "cursor-invalid", "cursor"),
+            ("n=1", "field-unknown", "n"),
+        ] {
+            let refused = server.get(speaks, &format!("/v1/queues?{query}")).await;
+            assert_eq!(refused.problem(), (400, code, Some(field)), "{query}");
+        }
+    }
+}
+
+fn vec_of(texts: &[&str]) -> Vec<Value> {
+    texts.iter().map(|text| json!(text)).collect()
+}
+
+#[tokio::test]
 async fn a_queue_that_is_drained_while_the_server_drains_is_paused() {
     let server = Server::start().await;
     server.doors.close();

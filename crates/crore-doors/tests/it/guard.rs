@@ -71,6 +71,24 @@ async fn only_requests_for_names_of_this_server_are_served() {
 }
 
 #[tokio::test]
+async fn a_server_with_any_name_still_refuses_pages_of_other_origins() {
+    let hosts = vec!["*".parse().expect("a pattern")];
+    let listening = listen::Options { hosts, ..listen::Options::default() };
+    let server = Server::start_with(Options::default(), listening).await;
+    for (origin, status, code) in [
+        (None, 201, ""),
+        (Some("http://any.example"), 201, ""),
+        (Some("http://evil.example"), 403, "cross-site"),
+        (Some("null"), 403, "cross-site"),
+    ] {
+        let mut lines = vec!["host: any.example".to_owned()];
+        lines.extend(origin.map(|origin| format!("origin: {origin}")));
+        let heard = send(server.address, 1, &ask("HTTP/1.1", "POST", "/v1/jobs", &lines)).await;
+        assert_eq!((heard.status, heard.code().as_str()), (status, code), "{origin:?}");
+    }
+}
+
+#[tokio::test]
 async fn a_request_with_ambiguous_hosts_is_refused() {
     let server = server().await;
     let ours = format!("host: {}", server.address);

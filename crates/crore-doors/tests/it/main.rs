@@ -12,6 +12,7 @@ mod grpc;
 mod guard;
 mod handlers;
 mod http2_floods;
+mod in_flight;
 mod jobber;
 mod jobworkerp;
 mod lakh;

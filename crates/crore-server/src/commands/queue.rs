@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use clap::{Args, Subcommand};
 use crore_wire::units::Period;
 use hyper::Method;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::client::{list_field, path_segment, with_query};
 use super::{CommandContext, object_of};
@@ -71,7 +71,7 @@ pub(crate) struct QueueArgs {
 pub(crate) fn run(mut call: CommandContext, command: QueueCommand) -> anyhow::Result<ExitCode> {
     match command {
         QueueCommand::Ls => {
-            let queues = list_field(call.client.get("/v1/queues")?, "queues");
+            let queues = list(&mut call)?;
             call.out.rows(COLUMNS, &queues)?;
         }
         QueueCommand::Pause { queue } => {
@@ -96,6 +96,19 @@ pub(crate) fn run(mut call: CommandContext, command: QueueCommand) -> anyhow::Re
         }
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// All pages of the list.
+fn list(call: &mut CommandContext) -> anyhow::Result<Vec<Value>> {
+    let (mut queues, mut cursor) = (Vec::new(), None);
+    loop {
+        let page = call.client.get(&with_query("/v1/queues", &[("cursor", cursor)]))?;
+        cursor = page.get("next").and_then(Value::as_str).map(str::to_owned);
+        queues.extend(list_field(page, "queues"));
+        if cursor.is_none() {
+            return Ok(queues);
+        }
+    }
 }
 
 fn act(call: &mut CommandContext, queue: &str, act: &str) -> anyhow::Result<()> {

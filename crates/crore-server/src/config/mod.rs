@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 pub(crate) use crore_core::settings::SettingValue;
 pub(crate) use raw::{ConfigSource, RawConfig};
 pub(crate) use sections::doors::DoorName;
-pub(crate) use sections::log::{LogFormat, LogRotation};
+pub(crate) use sections::log::{LogConfig, LogFormat, LogRotation};
 pub(crate) use sections::telemetry::{ExportProtocol, TelemetryConfig};
 
 use crore_api::{access, audit};
@@ -27,7 +27,7 @@ use crore_doors::{grpc, jobber, jobworkerp, lightjq, tls};
 use crore_outbound as outbound;
 use crore_store::registry::QueueSettings;
 use errors::ConfigErrors;
-use sections::{doors, listen, log, runners, store};
+use sections::{doors, listen, runners, store};
 
 use crate::environment;
 
@@ -84,7 +84,7 @@ declare_config! {
     /// Restrictions on outgoing calls.
     outbound: outbound::Options,
     /// Logging.
-    log: log::LogConfig,
+    log: LogConfig,
     /// The audit log.
     audit: audit::Options,
     /// Trace export.

@@ -241,6 +241,12 @@ pub(crate) fn call(
     Ok((status.unwrap_or(0), body))
 }
 
+/// The permissions of a file or a directory.
+pub(crate) fn mode(path: &Path) -> u32 {
+    use std::os::unix::fs::MetadataExt;
+    std::fs::metadata(path).expect("it exists").mode() & 0o777
+}
+
 /// A directory for a test.
 pub(crate) fn dir() -> TempDir {
     tempfile::tempdir().expect("a directory")

@@ -279,3 +279,16 @@ fn setting_a_handler_warns_about_likely_mistakes() {
     assert_eq!(set(&["--queue", "early"]), "");
     server.stop();
 }
+
+#[test]
+fn queues_of_all_pages_are_listed() {
+    let dir = dir();
+    let server = Server::start(dir.path(), &["--set", "caps.page=2"]);
+    for n in 0..5 {
+        server.post("/v1/jobs", &json!({ "kind": "k", "queue": format!("q{n}") }));
+    }
+    let listed = server.run(&["queue", "ls", "-o", "jsonl"]).success();
+    let names = listed.lines().map(|line| serde_json::from_str::<Value>(line).expect("JSON"));
+    let names: Vec<_> = names.map(|queue| queue["name"].clone()).collect();
+    assert_eq!(names, ["q0", "q1", "q2", "q3", "q4"]);
+}

@@ -5,7 +5,7 @@ use std::net::TcpStream;
 
 use serde_json::{Value, json};
 
-use crate::binary::{Server, call, crore, dir, run};
+use crate::binary::{Server, call, crore, dir, mode, run};
 use crate::disk_failure::{IGNORING_LARGE_FILES, break_disk};
 
 #[test]
@@ -37,8 +37,10 @@ fn a_log_in_files_is_named_after_the_host_and_the_day() {
     let (host, day) = rest.and_then(|rest| rest.rsplit_once('.')).expect("host and date");
     assert!(host.parse::<std::net::IpAddr>().is_ok(), "{name}");
     assert_eq!(day.split('-').count(), 3, "{name}");
-    let text = std::fs::read_to_string(dir.path().join("logs").join(name)).expect("a log");
+    let path = dir.path().join("logs").join(name);
+    let text = std::fs::read_to_string(&path).expect("a log");
     assert!(text.contains("listening") && text.contains("stopped"), "{text}");
+    assert_eq!(mode(&path), 0o640, "only the owner and its group read it");
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! The built binary, as people and programs use it.
 
+mod attack;
 mod bench;
 mod binary;
 mod certificates;

@@ -8,7 +8,7 @@ use crore_testkit::{DebianPackage, Error, or_skip};
 use rcgen::{CertifiedKey, generate_simple_self_signed};
 use serde_json::Value;
 
-use crate::binary::{Server, dir, run};
+use crate::binary::{Server, crore, dir, run};
 
 const MAKE: [&str; 7] = ["token", "create", "ops", "--preset", "admin", "--data", "crore-data"];
 
@@ -134,6 +134,69 @@ fn a_scan_of_tls_finds_two_versions_and_no_weak_cipher() {
         let keeps_secrets = name.starts_with("TLS_") || name.starts_with("ECDHE-");
         let is_sealed = name.contains("GCM") || name.contains("CHACHA20");
         assert!(bits >= 128 && keeps_secrets && is_sealed, "{cipher:?}");
+    }
+}
+
+const CURL: DebianPackage = DebianPackage::Other { name: "curl", programs: &["curl"] };
+
+/// `curl` with these arguments: the status, and the error code of the problem.
+fn curl(dir: &Path, arguments: &[&str]) -> (String, String) {
+    let mut curl = Command::new("curl");
+    curl.current_dir(dir).args(["--silent", "--show-error", "--http2", "--cacert", "cert.pem"]);
+    curl.args(["--write-out", "\n%{http_version} %{http_code}", "--max-time", "20"]);
+    let output = curl.args(arguments).output().expect("curl runs");
+    let text = String::from_utf8(output.stdout).expect("UTF-8");
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{arguments:?}: {errors} {text}");
+    let (body, status) = text.rsplit_once('\n').expect("two parts");
+    let problem: Value = serde_json::from_str(body).expect("a problem");
+    (status.to_owned(), problem["code"].as_str().expect("a code").to_owned())
+}
+
+#[test]
+fn curl_shows_why_a_large_request_is_refused_early() {
+    let Some(_) = or_skip(CURL.require_program("curl")) else { return };
+    let dir = dir();
+    let admin = run(dir.path(), &MAKE).success();
+    let server = serves_tls(dir.path());
+    let url = |path: &str| format!("https://{}{path}", server.address);
+    let create = ["token", "create", "app", "--scope", "push", "--ca", "cert.pem", "--server"];
+    let mut create = crore(dir.path(), &create);
+    let reader = create.arg(url("")).env("CRORE_TOKEN", admin.trim()).output().expect("it runs");
+    let reader = String::from_utf8(reader.stdout).expect("UTF-8");
+    let file = |name: &str, bytes: usize| {
+        std::fs::write(dir.path().join(name), "x".repeat(bytes)).expect("written");
+    };
+    file("large", 700 << 10);
+    file("too-large", 13 << 20);
+    let post = |token: &str, path: &str, body: &str| {
+        let authorization = format!("authorization: Bearer {}", token.trim());
+        let json = "content-type: application/json";
+        curl(dir.path(), &["-H", &authorization, "-H", json, "--data-binary", body, &url(path)])
+    };
+    let told = |status: &str, code: &str| (format!("2 {status}"), code.to_owned());
+    assert_eq!(post("wrong", "/v1/jobs", "@large"), told("401", "token-needed"));
+    assert_eq!(post(&reader, "/v1/fetch", "@large"), told("403", "scope-missing"));
+    assert_eq!(post(&admin, "/v1/jobs", "@too-large"), told("413", "body-too-large"));
+    assert_eq!(post(&admin, "/nowhere", "@large"), told("404", "not-found"));
+    let refused = (0..20).map(|_| post("wrong", "/v1/jobs", "@large"));
+    assert_eq!(refused.last(), Some(told("429", "too-many")));
+}
+
+#[test]
+fn a_key_file_that_every_user_may_read_is_warned_about() {
+    use std::os::unix::fs::PermissionsExt;
+    let dir = dir();
+    for (mode, is_public) in [(0o644, true), (0o640, false)] {
+        drop(serves_tls(dir.path()));
+        let key = dir.path().join("key.pem");
+        std::fs::set_permissions(key, std::fs::Permissions::from_mode(mode)).expect("set");
+        let files = ["--set", "tls.certificate=cert.pem", "--set", "tls.key=key.pem"];
+        let server = Server::start(dir.path(), &files);
+        server.wait_for_log("listening");
+        let log = server.log();
+        assert_eq!(log.contains("TLS key file is readable by every user"), is_public, "{log}");
+        assert!(!is_public || (log.contains("key.pem") && log.contains("0644")), "{log}");
     }
 }
 

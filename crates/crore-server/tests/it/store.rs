@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use crate::binary::{Server, dir, run};
+use crate::binary::{Server, dir, mode, run};
 
 fn with_jobs(dir: &std::path::Path) {
     let server = Server::start(dir, &[]);
@@ -127,4 +127,14 @@ fn commands_do_not_create_a_missing_store() {
     let dir = dir();
     assert_eq!(run(dir.path(), &["verify", "nowhere"]).code, Some(3));
     assert_eq!(std::fs::read_dir(dir.path()).expect("a directory").count(), 0);
+}
+
+#[test]
+fn backups_of_a_running_server_are_for_its_user_only() {
+    let dir = dir();
+    let server = Server::start(dir.path(), &["--set", "store.backups=all/backups"]);
+    server.post("/v1/backups", &json!({ "name": "first" }));
+    for path in ["all", "all/backups", "all/backups/first"] {
+        assert_eq!(mode(&dir.path().join(path)), 0o700, "{path}");
+    }
 }

@@ -9,11 +9,27 @@ use super::enums::State;
 use super::retry::double_option;
 use crate::units::Period;
 
-/// All queues that have jobs or settings.
+/// A page of the queues that have jobs or settings.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Queues {
     /// The queues, by name.
     pub queues: Vec<Queue>,
+    /// Cursor of the next page; absent on the last page.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub next: Option<String>,
+}
+
+/// Which queues to list.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub struct QueuesQuery {
+    /// Cursor: `next` of the previous page.
+    #[param(min_length = 1, max_length = 400)]
+    pub cursor: Option<String>,
+    /// Page size, 1 to 1000. Default: 1000.
+    #[param(minimum = 1, maximum = 1000)]
+    pub limit: Option<usize>,
 }
 
 /// A queue.

@@ -1,4 +1,5 @@
-//! Counts calls by their final status, which is mostly in the trailers.
+//! The response body of a call. It counts calls by their final status, which is mostly in the trailers, charges unread
+//! bytes to the budget, and ends when the caller's token is revoked.
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -10,16 +11,30 @@ use http_body::{Frame, SizeHint};
 use tonic::{Code, Status};
 
 use crore_api::metrics::Metrics;
+use crore_api::{AdmittedCall, BodyEnd, GuardedBody};
 
-/// Counts a call when it ends.
-pub(super) fn count_call(metrics: Metrics, call: &'static str, response: Response) -> Response {
+use super::request_body::is_client_stream;
+
+/// Guards the response to a call, and counts the call when it ends.
+pub(super) fn guard(metrics: Metrics, call: &'static str, response: Response) -> Response {
     let mut call = CountedCall { metrics, name: call, has_ended: false };
     match response.extensions().get::<Status>() {
         Some(status) => {
             call.ended(status.code());
             response
         }
-        None => response.map(|body| Body::new(CountedBody { body, call })),
+        None => {
+            let admitted = AdmittedCall::of(response.extensions()).cloned();
+            let guarded = |body| GuardedBody::new(body, BodyEnd::Grpc, admitted);
+            response.map(|body| {
+                let body = match is_client_stream(call.name) {
+                    // Messages that were received get their responses.
+                    true => guarded(body).with_grace(),
+                    false => guarded(body),
+                };
+                Body::new(CountedBody { body, call })
+            })
+        }
     }
 }
 
@@ -47,7 +62,7 @@ impl Drop for CountedCall {
 
 /// A response body that watches for the status in the trailers.
 struct CountedBody {
-    body: Body,
+    body: GuardedBody,
     call: CountedCall,
 }
 
