@@ -1,4 +1,4 @@
-//! What outbound rules have to know about the callers of the server.
+//! Authentication state of the server, on which outbound rules depend.
 
 use std::fmt;
 use std::pin::Pin;

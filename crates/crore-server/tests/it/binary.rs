@@ -217,6 +217,24 @@ impl Drop for Server {
     }
 }
 
+/// A program that is killed when it is dropped.
+pub(crate) struct KilledChild(Child);
+
+impl KilledChild {
+    /// A command of the binary against a server, in the background.
+    pub(crate) fn start(server: &Server, arguments: &[&str]) -> Self {
+        Self(server.command(arguments).spawn().expect("started"))
+    }
+}
+
+impl Drop for KilledChild {
+    fn drop(&mut self) {
+        // It may have ended by itself.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
 /// A request on a connection of its own.
 pub(crate) fn call(
     address: SocketAddr,

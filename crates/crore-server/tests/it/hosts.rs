@@ -186,6 +186,8 @@ fn jobs_of_a_killed_server_run_again_as_soon_as_it_is_back() {
     server.run(&["handler", "set", "k", "command", &settings, "--keep-result", "1h"]).success();
     server.run(&["job", "push", "k", "null"]).success();
     eventually(LONG, || marks.exists());
+    // A claim is not synced by itself; the next push writes it to the log.
+    server.run(&["job", "push", "other", "null"]).success();
     server.signal("KILL");
     server.wait();
     let server = start(&server.address.to_string());

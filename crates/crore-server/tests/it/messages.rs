@@ -1,8 +1,9 @@
 //! Messages of commands and of the start: they name what to change.
 
+use crore_testkit::eventually;
 use rcgen::{CertifiedKey, generate_simple_self_signed};
 
-use crate::binary::{Server, crore, dir, run};
+use crate::binary::{KilledChild, LONG, Server, dir, run};
 
 #[test]
 fn a_wrong_value_is_refused_with_the_name_of_its_flag() {
@@ -107,14 +108,12 @@ fn a_job_whose_handler_has_no_channel_says_which_one_is_missing() {
     let other = server.run(&["job", "push", "mail", "-q"]).success().trim().to_owned();
     let why = server.run(&["job", "get", &other, "--why"]).success();
     assert!(why.contains("no worker on this server is waiting"), "{why}");
-    // A host for the channel that may not use the runner: the channel is not what is missing.
-    let mut host = crore(dir.path(), &["worker", "--channel", "gpu=1"]);
-    let mut host = host.env("CRORE_SERVER", server.url()).spawn().expect("started");
-    crore_testkit::eventually(crate::binary::LONG, || {
+    // With a host for the channel, it is no longer the reason.
+    let host = KilledChild::start(&server, &["worker", "--channel", "gpu=1"]);
+    eventually(LONG, || {
         let why = server.run(&["job", "get", &id, "--why"]).success();
         (!why.contains("no host serves")).then_some(()).ok_or(why)
     });
-    host.kill().expect("killed");
-    host.wait().expect("gone");
+    drop(host);
     server.stop_soon();
 }

@@ -1,8 +1,9 @@
-//! What commands show, and in which format; and flags for what the API has.
+//! Output of commands and its formats, and flags for fields of the API.
 
+use crore_testkit::eventually;
 use serde_json::{Value, json};
 
-use crate::binary::{FinishedCommand, Server, dir, run};
+use crate::binary::{FinishedCommand, KilledChild, LONG, Server, dir, run};
 
 fn parsed(text: &str) -> Value {
     serde_json::from_str(text).unwrap_or_else(|error| panic!("{error}: {text}"))
@@ -190,15 +191,13 @@ fn a_schedule_is_previewed_in_its_own_time_zone() {
 fn hosts_are_listed_with_names() {
     let dir = dir();
     let server = Server::start(dir.path(), &["--no-runners"]);
-    let mut host = crate::binary::crore(dir.path(), &["worker", "--channel", "gpu=1"]);
-    let mut host = host.env("CRORE_SERVER", server.url()).spawn().expect("started");
-    let name = crore_testkit::eventually(crate::binary::LONG, || {
+    let host = KilledChild::start(&server, &["worker", "--channel", "gpu=1"]);
+    let name = eventually(LONG, || {
         let workers = parsed(&server.run(&["worker", "ls", "-o", "json"]).success());
         workers[0]["name"].as_str().map(str::to_owned)
     });
     let machine = std::fs::read_to_string("/proc/sys/kernel/hostname").expect("Linux");
     assert_eq!(name, format!("{}/gpu", machine.trim()));
-    host.kill().expect("killed");
-    host.wait().expect("gone");
+    drop(host);
     server.stop();
 }

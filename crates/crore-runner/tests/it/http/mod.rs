@@ -108,7 +108,7 @@ async fn the_settings_determine_the_request() {
     assert_eq!(header_values(&call, "authorization"), ["hush-hush"]);
     assert_eq!(
         (header_values(&call, "x-job"), header_values(&call, "idempotency-key").len()),
-        (vec!["crore-12".to_owned()], 0)
+        (vec!["crore-feed-12-5".to_owned()], 0)
     );
     assert_eq!(
         (header_values(&call, "content-type"), &call.body[..]),
