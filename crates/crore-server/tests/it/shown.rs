@@ -1,4 +1,4 @@
-//! What commands show, and in which format; and flags for what the API has.
+//! Output of commands in each format, and flags for the fields of the API.
 
 use crore_testkit::eventually;
 use serde_json::{Value, json};
