@@ -114,7 +114,7 @@ impl Api {
         Ok(Explanation { id: id.into(), state: why.state.into(), reasons })
     }
 
-    /// Explanation for a job with a handler whose queue no host serves.
+    /// Explains that a job has a handler, but no host serves its queue; `None`: that is not the reason.
     async fn missing_host(&self, id: JobId) -> Result<Option<String>, Fault> {
         let Some(job) = self.engine().get(id).await? else { return Ok(None) };
         let (queue, kind) = (&job.spec.queue, &job.spec.kind);

@@ -113,7 +113,7 @@ pub(crate) fn run(mut call: CommandContext, command: ScheduleCommand) -> anyhow:
             let ahead = call.client.get(&with_query("/v1/preview", &query))?;
             let zone = zone_of(ahead["timing"].as_str().unwrap_or_default());
             let ticks = list_field(ahead, "ticks").into_iter();
-            let rows: Vec<Value> = ticks.map(|at| tick_row(at, &zone)).collect();
+            let rows: Vec<Value> = ticks.map(|at| tick_row(&at, &zone)).collect();
             call.out.rows(&[("LOCAL", "/local"), ("AT", "/at")], &rows)?;
         }
     }
@@ -130,7 +130,7 @@ fn zone_of(timing: &str) -> TimeZone {
 }
 
 /// A tick in UTC, and as the clocks of its zone show it.
-fn tick_row(at: Value, zone: &TimeZone) -> Value {
+fn tick_row(at: &Value, zone: &TimeZone) -> Value {
     let instant = at.as_str().and_then(|text| text.parse::<Timestamp>().ok());
     let local = instant.map(|instant| {
         instant.to_zoned(zone.clone()).strftime("%Y-%m-%d %H:%M:%S %Z (%a)").to_string()

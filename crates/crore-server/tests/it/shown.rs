@@ -1,4 +1,4 @@
-//! Output of commands and its formats, and flags for fields of the API.
+//! Output of commands in each format, and flags for the fields of the API.
 
 use crore_testkit::eventually;
 use serde_json::{Value, json};

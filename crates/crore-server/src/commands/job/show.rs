@@ -27,21 +27,21 @@ pub(super) fn print(out: &mut CommandOutput, mut job: Value) -> io::Result<()> {
     let mut take = |name: &str| job.get_mut(name).map(Value::take).unwrap_or_default();
     let (history, notes) = (take("history"), take("notes"));
     out.object(&job, FIRST_FIELDS)?;
-    print_lines(out, "history", HISTORY, history.as_array().cloned().unwrap_or_default())?;
-    print_lines(out, "notes", NOTES, note_rows(&notes))
+    print_lines(out, "history", HISTORY, history.as_array().map_or(&[], Vec::as_slice))?;
+    print_lines(out, "notes", NOTES, &note_rows(&notes))
 }
 
 fn print_lines(
     out: &mut CommandOutput,
     title: &str,
     columns: &[Column],
-    rows: Vec<Value>,
+    rows: &[Value],
 ) -> io::Result<()> {
     if rows.is_empty() {
         return Ok(());
     }
     out.line(&format!("\n{title}"))?;
-    out.rows(columns, &rows)
+    out.rows(columns, rows)
 }
 
 /// The log lines, and the progress as the last one.

@@ -28,6 +28,9 @@ const UNSHARE: [&str; 10] = [
     "--",
 ];
 
+/// Directories of the system's programs.
+const SEARCH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+
 /// Stand-ins for programs, first on the `PATH` of a page.
 const SHIMS: [(&str, &str); 3] = [
     ("crore", include_str!("shims/crore.sh")),
@@ -79,13 +82,12 @@ fn check() -> Result<(), Error> {
 }
 
 fn command(page: &Path) -> Command {
-    let search = std::env::var("PATH").unwrap_or_default();
     let mut command = Command::new("timeout");
     command.args(["--signal=KILL", TIMEOUT]).args(UNSHARE).args(["bash", "../page.sh"]);
     command.env_clear().current_dir(page.join("checkout")).stdin(Stdio::null());
-    command.env("PATH", format!("{}:{search}", page.join("bin").display()));
+    command.env("PATH", format!("{}:{SEARCH}", page.join("bin").display()));
     command.env("CRORE_BINARY", env!("CARGO_BIN_EXE_crore"));
-    command.env("SEARCH", search).env("PAGE", page);
+    command.env("SEARCH", SEARCH).env("PAGE", page);
     command.env("HOME", page).env("TMPDIR", page.join("tmp")).env("LANG", "C.UTF-8");
     command
 }
