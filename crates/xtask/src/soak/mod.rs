@@ -11,6 +11,7 @@ mod progress;
 mod seeds;
 mod summary;
 
+use std::os::unix::process::ExitStatusExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -48,6 +49,9 @@ pub(crate) fn run(args: &[&str]) -> Result<(), String> {
     ran?;
     progress.verdict(&soak.parts)
 }
+
+/// SIGINT, SIGKILL and SIGTERM.
+const STOP_SIGNALS: [i32; 3] = [2, 9, 15];
 
 /// A running soak.
 struct Soak {
@@ -162,7 +166,8 @@ fn turn_file(soak: &Path, turn: &str) -> PathBuf {
     std::env::temp_dir().join(format!("{code}-{}-{turn}", std::process::id()))
 }
 
-/// Runs a command in the root; returns whether it succeeded, and its output.
+/// Runs a command in the root; returns whether it succeeded, and its output. A command that was stopped by a person, or
+/// by the system for want of memory, has found nothing: that is an error, not a failure.
 fn output_of(command: &mut Command, log: &Path) -> Result<(bool, String), String> {
     let file = std::fs::File::create(log).map_err(|error| error.to_string())?;
     let errors = file.try_clone().map_err(|error| error.to_string())?;
@@ -171,6 +176,11 @@ fn output_of(command: &mut Command, log: &Path) -> Result<(bool, String), String
     let status = status.map_err(|error| format!("cannot run {command:?}: {error}"))?;
     let text = std::fs::read(log).unwrap_or_default();
     let _ = std::fs::remove_file(log);
+    if let Some(signal) = status.signal().filter(|signal| STOP_SIGNALS.contains(signal)) {
+        return Err(format!(
+            "{command:?} was stopped by signal {signal}; this turn does not count"
+        ));
+    }
     Ok((status.success(), String::from_utf8_lossy(&text).into_owned()))
 }
 
@@ -180,4 +190,22 @@ fn xtask(args: &[&str]) -> Result<Command, String> {
     let mut command = Command::new(program);
     command.args(args);
     Ok(command)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_command_stopped_from_outside_is_no_failure_but_an_abort_is() {
+        let log = turn_file(Path::new("signals.json"), "signals.log");
+        let run = |signal: &str| {
+            output_of(Command::new("sh").args(["-c", &format!("kill -{signal} $$")]), &log)
+        };
+        for signal in ["INT", "KILL", "TERM"] {
+            run(signal).expect_err("an interruption");
+        }
+        let (is_good, _) = run("ABRT").expect("it ended by itself");
+        assert!(!is_good);
+    }
 }
