@@ -1,5 +1,5 @@
 //! Many callers in flight on few threads: each driver thread polls the callers that were woken, and parks when there
-//! are none. A caller costs a few hundred nanoseconds per answer and no thread, so that the figures are the store's.
+//! are none. A caller costs a few hundred nanoseconds per answer and no thread, so that the figures measure the store and not the load generator.
 
 use std::cell::{Cell, RefCell};
 use std::mem;

@@ -10,7 +10,7 @@ use super::disk::OpenMode;
 use super::inner::{EmbeddedInner, EmbeddedState, ThreadState};
 use super::log::Log;
 use super::log_files::{FreedFile, Segment};
-use super::recover::{hint_name, make_segment, unavailable};
+use super::recover::{hint_name, unavailable};
 use super::scan;
 use super::segment::{self, HEAD_BYTES, SegmentHead};
 use crate::Error;
@@ -49,8 +49,8 @@ pub(crate) struct Keeper {
 impl EmbeddedInner {
     /// Does one step; returns whether there was any work.
     ///
-    /// An error poisons the store before this returns, as an error of the committer does: no commit
-    /// that begins after the disk has failed the keeper is acknowledged (I23).
+    /// An error poisons the store before this returns, as an error of the committer does: a commit
+    /// that begins after a disk error in the keeper is never acknowledged (I23).
     pub(crate) fn maintain_once(&self, load: StoreLoad) -> Result<bool, Error> {
         let mut keeper = self.keeper.lock().map_err(|_| Error::Poisoned)?;
         self.maintain(&mut keeper, load).inspect_err(|error| self.poison(&with_causes(error)))
@@ -163,7 +163,7 @@ impl EmbeddedInner {
         };
         let made = self.clear_hints(spare.as_ref(), head).and_then(|()| match spare {
             Some(spare) => reuse(spare, head),
-            None => make_segment(&*self.disk, name, head),
+            None => self.make_segment(name, head),
         });
         match made {
             Ok(segment) => {
@@ -205,7 +205,7 @@ impl EmbeddedInner {
             Some(spare) => Ok(spare),
             None => {
                 let head = SegmentHead { segment: segment::SPARE, seed, size };
-                let made = make_segment(&*self.disk, name, head);
+                let made = self.make_segment(name, head);
                 made.map(|Segment { file, .. }| FreedFile {
                     commit: 0,
                     name,
@@ -240,7 +240,7 @@ impl EmbeddedInner {
     /// store.
     fn handle_create_error(&self, name: u64, error: io::Error) -> Result<bool, Error> {
         if error.kind() != io::ErrorKind::StorageFull {
-            self.poison(&format!("a new file of the log cannot be made: {}", with_causes(&error)));
+            self.poison(&format!("cannot create a log segment: {}", with_causes(&error)));
             return Err(unavailable(error));
         }
         // A partly made file would only take up space.

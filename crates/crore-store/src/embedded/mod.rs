@@ -18,6 +18,7 @@ mod inner;
 mod keeper;
 mod log;
 mod log_files;
+mod new_file;
 mod options;
 mod pending_commit;
 mod read_ahead;

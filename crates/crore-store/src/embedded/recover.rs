@@ -12,7 +12,8 @@ use super::disk::{Disk, DiskFile, OpenMode};
 use super::durable::DurabilityTracker;
 use super::inner::{EmbeddedInner, EmbeddedState, ThreadState, WakeHooks};
 use super::log::Log;
-use super::log_files::{FreedFile, Segment};
+use super::log_files::FreedFile;
+use super::new_file::make_segment;
 use super::options::Options;
 use super::pending_commit::PendingCommit;
 use super::record::Meta;
@@ -228,7 +229,7 @@ impl<'a> StoreOpening<'a> {
         let size = segment::size(1, self.options.segment_bytes);
         let name = self.next_name;
         let head = SegmentHead { segment: 1, seed, size };
-        let segment = make_segment(self.disk, name, head).map_err(unavailable)?;
+        let segment = make_segment(self.disk, (name, head), |_, _| {}).map_err(unavailable)?;
         let mut log = Log::new(seed, PendingCommit::new(1, 1, HEAD_BYTES as u64));
         log.next_name = name + 1;
         log.segments.insert(1, segment);
@@ -248,33 +249,6 @@ impl<'a> StoreOpening<'a> {
         }
         Ok(())
     }
-}
-
-/// Creates and syncs a zero-filled segment with its head.
-pub(crate) fn make_segment(disk: &dyn Disk, name: u64, head: SegmentHead) -> io::Result<Segment> {
-    const ZEROS: &[u8] = &[0; 2 << 20];
-    let size = head.size;
-    let file = disk.open(&segment::name(name), OpenMode::Create)?;
-    let mut at = 0;
-    while at < size {
-        let n = (size - at).min(ZEROS.len() as u64);
-        file.write(at, ZEROS.get(..n as usize).unwrap_or_default())?;
-        at += n;
-        // Syncs in parts: a commit would otherwise wait behind all of it.
-        file.sync()?;
-    }
-    file.write(0, &head.bytes())?;
-    file.sync()?;
-    Ok(Segment {
-        name,
-        file,
-        size,
-        end: HEAD_BYTES as u64,
-        live: 0,
-        sides: 0,
-        last: 0,
-        hinted: false,
-    })
 }
 
 pub(crate) fn unavailable(error: io::Error) -> Error {

@@ -60,7 +60,10 @@ impl<R: JobRecords> LocalIndex<R> {
         others += self.dependencies.prune(left - others, now);
         self.notes.prune(left - others, now);
         self.leaders.retain(|_, (_, until)| now < *until);
-        self.lanes.prune(now);
+        if jobs + others < n {
+            // It examines every lane, so only after the last slice.
+            self.lanes.prune(now);
+        }
         Ok(Pruned { jobs, others })
     }
 
@@ -69,6 +72,9 @@ impl<R: JobRecords> LocalIndex<R> {
         let queues: Vec<u32> = self.lanes.queues.iter().map(|(number, _)| number).collect();
         let mut removed = 0;
         for queue in queues {
+            if removed == n {
+                break;
+            }
             let settings = self.definitions.settings(&self.lanes.queues.at(queue).name, now);
             for state in [State::Done, State::Dead, State::Cancelled] {
                 let mut ended = self.ended(queue, state);

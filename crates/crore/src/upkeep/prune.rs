@@ -6,11 +6,12 @@ use super::Duty;
 use crate::engine::EngineInner;
 use crate::error::Error;
 
-/// Records per call.
-const AT_ONCE: usize = 1000;
+/// Records per call. Other calls wait meanwhile.
+const AT_ONCE: usize = 200;
 
-/// Delay between the end of a job and the next pruning, for queues that keep a limited number.
-const DELAY_AFTER_END: Span = Span::from_secs(10);
+/// Delay between the end of a job and the next pruning, for queues that keep a limited number. Jobs that end in this
+/// time are removed together, so a longer delay makes other calls wait longer.
+const DELAY_AFTER_END: Span = Span::from_secs(1);
 
 /// Interval of pruning when nothing ends. Records are kept for hours, so some minutes do not matter.
 const IDLE_INTERVAL: Span = Span::from_secs(15 * 60);

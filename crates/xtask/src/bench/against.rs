@@ -34,7 +34,7 @@ pub(super) fn parse_args<'a>(args: &[&'a str]) -> Result<Option<AgainstArgs<'a>>
             "--against" => revision = Some(value()?),
             "--turns" => {
                 let n = value()?.parse().ok().filter(|n| *n > 0);
-                turns = n.ok_or("--turns needs a number from 1 on")?;
+                turns = n.ok_or("--turns needs a number of at least 1")?;
             }
             "--json" => json = Some(value()?),
             other => rest.push(other),
