@@ -1,4 +1,4 @@
-//! The handle that every door holds.
+//! The API handle shared by all doors: engine, options, access control, audit log and metrics.
 
 use std::fmt;
 use std::path::PathBuf;

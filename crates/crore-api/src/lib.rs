@@ -9,7 +9,7 @@
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
 #![deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing)]
-#![cfg_attr(test, expect(clippy::expect_used, reason = "a test panics, and says why"))]
+#![cfg_attr(test, expect(clippy::expect_used, reason = "tests may panic"))]
 
 pub mod access;
 pub mod admission;

@@ -21,7 +21,7 @@ pub(crate) const KINDS: [&str; 2] = ["plain", "narrow"];
 /// The limit on the second kind: its name, its text and its concurrency.
 pub(crate) const KIND_LIMIT: (&str, &str, u32) =
     ("narrow", r#"where kind = "narrow" concurrency 2"#, 2);
-/// The limit on all posted jobs.
+/// The limit on all jobs for push workers.
 pub(crate) const POSTED_LIMIT: (&str, &str, u32) =
     ("posted", r#"where queue = "lightjq" concurrency 8"#, 8);
 /// Number of different unique keys.

@@ -51,7 +51,7 @@ codes! {
     PayloadMalformed = "payload-malformed",
     /// Too many jobs or bytes in one batch
     BatchTooLarge = "batch-too-large",
-    /// Invalid reference in a batch: neither an earlier job nor a group of the batch, or the job's own group
+    /// Invalid reference in a batch: a job may refer only to an earlier job or to a group of the batch, and not to its own group
     BatchReference = "batch-reference",
     /// Due time, window or retention out of range
     TimeRange = "time-range",

@@ -129,7 +129,7 @@ impl DispatchService {
         for job in jobs {
             if let Err(error) = self.hand_over(&pick.worker, &job).await {
                 // The job is handed out again when its lease ends.
-                tracing::warn!(%error, job = %job.id, "job could not be handed back");
+                tracing::warn!(%error, job = %job.id, "cannot return job; it waits until its lease expires");
             }
         }
         Ok(gave)

@@ -9,7 +9,7 @@
 #![deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing)]
 #![cfg_attr(
     test,
-    expect(clippy::expect_used, clippy::indexing_slicing, reason = "a test panics, and says why")
+    expect(clippy::expect_used, clippy::indexing_slicing, reason = "tests may panic")
 )]
 
 mod doors;

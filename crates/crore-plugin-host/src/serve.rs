@@ -28,14 +28,14 @@ pub fn main(library: &Path) -> ExitCode {
     match served {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("plugin host: {error}; this program is started by crore");
+            eprintln!("plugin host: {error}; crore starts this program, do not run it by hand");
             ExitCode::FAILURE
         }
     }
 }
 
 /// Loads the library on the first request, then serves requests until they end. Sends replies to `stream`, and
-/// reads cancels from it, each the number of a run. When `stream` closes, the process exits.
+/// reads cancellations from it, each the number of a run. When `stream` closes, the process exits.
 ///
 /// # Errors
 ///
@@ -69,7 +69,7 @@ pub fn serve(library: &Path, mut requests: impl Read, stream: UnixStream) -> io:
         let reply = match &instance {
             None => HostReply::Failed(
                 PluginFailureClass::Fatal,
-                "the plugin could not be set up".to_owned(),
+                "the plugin created no instance: its function `create` returned null".to_owned(),
             ),
             Some(instance) if shared.begin(run) => instance.run(&argument, &context, max_output),
             Some(_) => {

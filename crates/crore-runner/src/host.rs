@@ -108,7 +108,7 @@ impl Host {
 /// Runs one job and reports its outcome.
 async fn run(runners: Arc<Runners>, delivery: Delivery, parallel: u32) -> Outcome {
     let Some(handler) = &delivery.job().handler else {
-        // The handler was removed since the claim; the next host may have another.
+        // The handler was removed after the claim. There may be a new one at the next delivery.
         return Outcome::snooze(Duration::from_secs(1));
     };
     let sender = delivery.clone();

@@ -103,7 +103,7 @@ pub(crate) enum CliCommand {
         #[command(subcommand)]
         command: handler::HandlerCommand,
     },
-    /// Run the handlers of another server on this machine, or list its workers
+    /// Run a server's handlers on this machine, or list the server's workers
     #[command(after_help = WORKER_EXAMPLES)]
     Worker {
         #[command(flatten)]

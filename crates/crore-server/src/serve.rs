@@ -252,7 +252,7 @@ async fn check_listeners(
                     tracing::warn!(
                         %address,
                         "`--insecure` has no effect: `runners.allow` lets jobs run programs, so callers need a token"
-                    )
+                    );
                 }
                 risk => tracing::warn!(%risk, "risky listen address"),
             }

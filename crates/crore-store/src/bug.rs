@@ -1,4 +1,4 @@
-//! Planted mistakes, which prove that the conformance suite can fail.
+//! Planted bugs, which prove that the conformance suite can fail.
 //!
 //! Each feature `bug-N` plants one mistake in the local stores. `bug-drill` compiles all of them in
 //! and arms one at a time, so that one build shows that each is caught (`tests/bugs.rs`). Builds

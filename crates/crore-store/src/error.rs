@@ -29,7 +29,7 @@ pub enum Error {
         what: String,
     },
     /// A sync failed, or a panic happened inside a write: reopen the store.
-    #[error("the store gave up after a failed write")]
+    #[error("the store is poisoned: a write or a sync failed; restart the server")]
     Poisoned,
 }
 

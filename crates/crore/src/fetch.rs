@@ -54,7 +54,7 @@ impl Fetch {
 
     fn check(&self, max: usize) -> Result<(), Invalid> {
         let out_of_range = |field: &str, n: usize| {
-            let message = format!("`{n}` lies outside 1 to {max}");
+            let message = format!("`{n}` is out of range: 1 to {max}");
             Err(Invalid::new(Code::CountRange, field, message))
         };
         match (self.queues.len(), self.n) {

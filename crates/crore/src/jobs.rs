@@ -20,7 +20,7 @@ impl Engine {
     pub async fn list(&self, query: ListQuery) -> Result<ListPage, Error> {
         let max = self.inner.caps.page;
         if query.n == 0 || query.n > max {
-            let message = format!("`{}` lies outside 1 to {max}", query.n);
+            let message = format!("`{}` is out of range: 1 to {max}", query.n);
             return Err(Invalid::new(Code::CountRange, "n", message).into());
         }
         Ok(self.inner.store.list(query).await?)

@@ -93,7 +93,7 @@ fn from_payload<'a, T: Deserialize<'a>>(field: &str, payload: &'a Payload) -> Re
 }
 
 #[cfg(test)]
-#[expect(clippy::expect_used, reason = "a test panics, and says why")]
+#[expect(clippy::expect_used, reason = "tests may panic")]
 mod tests {
     use std::collections::BTreeMap;
 

@@ -276,7 +276,7 @@ fn copy_error(error: &Error) -> Error {
 }
 
 #[cfg(test)]
-#[expect(clippy::expect_used, reason = "a test panics, and says why")]
+#[expect(clippy::expect_used, reason = "tests may panic")]
 mod tests {
     use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -330,7 +330,7 @@ mod tests {
     }
 
     #[test]
-    fn writes_during_full_calls_are_batched_with_separate_results() {
+    fn writes_are_batched_while_all_call_slots_are_taken_with_separate_results() {
         let writes = writes();
         let slots = occupy_all_slots(&writes);
         let count = Arc::new(WakeCount::default());
@@ -338,7 +338,7 @@ mod tests {
         let mut pending: Vec<PendingApply> = (1..=3).map(|n| apply_n(&writes, n)).collect();
         assert!(pending.iter_mut().all(|one| poll(one, &waker).is_pending()));
         drop(slots);
-        assert_eq!(count.0.load(Ordering::Relaxed), 3, "every fetch is woken in turn");
+        assert_eq!(count.0.load(Ordering::Relaxed), 3, "every waiting caller is woken");
         for (n, one) in (1..=3).zip(&mut pending) {
             match poll(one, &waker) {
                 Poll::Ready(results) => assert_eq!(results.expect("applied").len(), n),

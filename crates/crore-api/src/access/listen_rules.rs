@@ -73,7 +73,7 @@ pub fn may_listen(
 }
 
 #[cfg(test)]
-#[expect(clippy::expect_used, reason = "a test panics, and says why")]
+#[expect(clippy::expect_used, reason = "tests may panic")]
 mod tests {
     use super::Protection::{ClientCertificates, Plain, Tls};
     use super::*;

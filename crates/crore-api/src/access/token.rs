@@ -175,7 +175,7 @@ pub fn random<const N: usize>() -> Result<String, Error> {
 }
 
 #[cfg(test)]
-#[expect(clippy::expect_used, reason = "a test panics, and says why")]
+#[expect(clippy::expect_used, reason = "tests may panic")]
 mod tests {
     use super::*;
 

@@ -102,7 +102,7 @@ fn reopened(path: &PathBuf) -> io::Result<(fs::File, u64)> {
 }
 
 #[cfg(test)]
-#[expect(clippy::expect_used, reason = "a test panics, and says why")]
+#[expect(clippy::expect_used, reason = "tests may panic")]
 mod tests {
     use super::*;
 

@@ -25,7 +25,9 @@ impl Api {
 
 fn health(problem: Option<&StoreProblem>, is_ending: bool) -> Health {
     let problem = problem.map(|problem| match problem {
-        StoreProblem::Poisoned => "the store gave up after a failed write",
+        StoreProblem::Poisoned => {
+            "the store is poisoned: a write or a sync failed; restart the server"
+        }
         StoreProblem::Full(_) => "the store is full",
     });
     let ending = is_ending.then_some("the server is stopping");

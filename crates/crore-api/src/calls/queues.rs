@@ -26,7 +26,7 @@ impl Api {
         let max = self.engine().status().caps().page;
         let limit = which.limit.unwrap_or(DEFAULT_PAGE.min(max));
         if limit == 0 || limit > max {
-            let message = format!("`{limit}` lies outside 1 to {max}");
+            let message = format!("`{limit}` is out of range: 1 to {max}");
             return Err(Invalid::new(Code::CountRange, "limit", message).into());
         }
         let after = which.cursor.map(|cursor| cursor::decode_name(&cursor)).transpose()?;

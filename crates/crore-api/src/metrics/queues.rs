@@ -224,7 +224,7 @@ impl Collector for QueueCollector {
 }
 
 #[cfg(test)]
-#[expect(clippy::expect_used, reason = "a test panics, and says why")]
+#[expect(clippy::expect_used, reason = "tests may panic")]
 mod tests {
     use super::*;
 

@@ -37,7 +37,7 @@ pub const METRICS: &[MetricRow] = &[
     row("crore_store_commit_seconds", "histogram", &[], "Duration of commits of the embedded store, write and sync"),
     row("crore_store_written_bytes_total", "counter", &[], "Bytes written by commits of the embedded store"),
     row("crore_store_disk_bytes", "gauge", &[], "Disk usage of the embedded store in bytes"),
-    row("crore_store_faults", "gauge", &["fault"], "1 if the store has this fault: poisoned (needs a restart), full, stuck (grows until it is repaired)"),
+    row("crore_store_faults", "gauge", &["fault"], "1 if the store has this fault: poisoned (needs a restart), full, stuck (a damaged segment cannot be compacted; disk usage grows until the store is repaired)"),
     row("crore_http_requests_total", "counter", &["door", "method", "route", "status"], "Completed HTTP requests"),
     row("crore_http_request_seconds", "histogram", &["door", "route"], "Duration of HTTP requests, including the wait for a job or a result"),
     row("crore_grpc_calls_total", "counter", &["call", "status"], "Completed gRPC calls by status; streams count when they end"),

@@ -162,7 +162,7 @@ fn hex(text: &str, digits: usize) -> Option<u128> {
 }
 
 #[cfg(test)]
-#[expect(clippy::expect_used, reason = "a test panics, and says why")]
+#[expect(clippy::expect_used, reason = "tests may panic")]
 mod tests {
     use super::*;
 

@@ -216,7 +216,7 @@ impl Worker {
                     return Ok(());
                 }
                 if stopping.is_over() {
-                    // There is no connection to hand them back on; their leases end.
+                    // Without a connection the jobs cannot be returned; the server delivers them again when their leases expire.
                     running.stop_all();
                     return Err(error);
                 }

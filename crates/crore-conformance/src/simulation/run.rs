@@ -72,7 +72,7 @@ pub fn run_as(
     Ok(SimReport { coverage, trace: context.trace.hash() })
 }
 
-/// The command that repeats a run.
+/// Command that reproduces a run.
 fn repeat_command(subject: &dyn SimulatedStore, config: &SimConfig) -> String {
     let generation = match config.generation {
         Generation::First => " --generation 1",

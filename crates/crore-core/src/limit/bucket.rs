@@ -134,7 +134,7 @@ impl Rate {
             let most = every * 1000;
             Some((
                 RatePart::Count,
-                format!("`{}` is above {most}, one per microsecond", self.count),
+                format!("rate `{}` is above {most}, which is one job per microsecond", self.count),
             ))
         } else if self.burst == 0 {
             Some((RatePart::Burst, "a burst of `0` stops all jobs".to_owned()))
@@ -142,7 +142,10 @@ impl Rate {
             let most = MAX_FULL / self.interval();
             Some((
                 RatePart::Burst,
-                format!("`{}` is above {most}, 3660 days to refill", self.burst),
+                format!(
+                    "burst `{}` is above {most}: refilling it would take more than 3660 days",
+                    self.burst
+                ),
             ))
         } else {
             None

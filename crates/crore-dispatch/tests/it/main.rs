@@ -1,5 +1,5 @@
 //! Dispatchers of two protocols on one engine, with workers on real loopback ports.
-#![expect(clippy::expect_used, reason = "a test panics, and says why")]
+#![expect(clippy::expect_used, reason = "tests may panic")]
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -136,7 +136,7 @@ impl fmt::Display for HostAuthority {
 }
 
 #[cfg(test)]
-#[expect(clippy::expect_used, reason = "a test panics, and says why")]
+#[expect(clippy::expect_used, reason = "tests may panic")]
 mod tests {
     use super::*;
 

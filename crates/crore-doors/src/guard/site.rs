@@ -11,7 +11,7 @@ use super::host::HostAuthority;
 /// Pages that a link on another site may open; opening them changes and reveals nothing.
 const PAGES: [&str; 3] = ["/", "/docs", "/ui"];
 
-/// Refuses cross-site requests. Programs do not send these headers and pass.
+/// Refuses cross-site requests. Clients other than browsers do not send these headers, and pass.
 pub(super) fn check<B>(
     request: &Request<B>,
     is_ours: impl Fn(&HostAuthority) -> bool,

@@ -66,8 +66,9 @@ pub(super) fn payload(arg: &[u8]) -> Result<Payload, Invalid> {
         ("started_at", data.start_time),
         ("ended_at", data.end_time),
     ];
-    for (name, at) in times.into_iter().filter(|(_, at)| *at > 0) {
-        summary[name] = at.into();
+    if let Some(summary) = summary.as_object_mut() {
+        let known = times.into_iter().filter(|(_, at)| *at > 0);
+        summary.extend(known.map(|(name, at)| (name.to_owned(), at.into())));
     }
     Ok(Payload::json(&summary.to_string()))
 }

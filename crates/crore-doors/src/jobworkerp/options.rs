@@ -3,7 +3,7 @@ use crore_core::settings::{Reference, section};
 use serde_json::{Map, Value};
 
 section! {
-    /// The jobworkerp protocol, and its built-in worker −1, which posts the outcomes of jobs to Slack.
+    /// The jobworkerp protocol, and its built-in worker with the id −1, which posts the outcomes of jobs to Slack.
     /// `crore serve --jobworkerp-env` reads jobworkerp's environment variables.
     pub struct Options: Eq = "jobworkerp" {
         /// Retention of results.

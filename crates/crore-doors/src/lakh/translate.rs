@@ -62,7 +62,7 @@ fn fresh_id() -> Result<String, Invalid> {
         Invalid::new(
             Code::KeyEmpty,
             "id",
-            "is empty, and the system has no randomness to create one",
+            "is empty, and the operating system's random source is unavailable to create one",
         )
     };
     getrandom::fill(&mut bytes).map_err(none)?;

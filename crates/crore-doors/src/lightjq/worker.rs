@@ -76,7 +76,8 @@ fn target_of(
 /// A random id. A caller that knows it can report the worker's jobs.
 fn new_id() -> Result<Name, Fault> {
     let mut bits = [0; 16];
-    let fault = |_| Fault::new(Code::Unavailable, "the system has no randomness");
+    let fault =
+        |_| Fault::new(Code::Unavailable, "the operating system's random source is unavailable");
     getrandom::fill(&mut bits).map_err(fault)?;
     Ok(Name::new("worker", &format!("lightjq-{:032x}", u128::from_be_bytes(bits)))?)
 }

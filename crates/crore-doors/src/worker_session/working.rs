@@ -217,7 +217,7 @@ impl Working {
         })
     }
 
-    /// Ends jobs without a lease: this message hands them over.
+    /// Marks jobs without a lease as done: such a job is done when it is sent.
     fn end_unleased(&mut self, jobs: Vec<Job>, context: &mut Context<'_>) {
         if !jobs.is_empty() {
             let engine = self.doors.engine().clone();

@@ -1,5 +1,5 @@
 //! The doors on real ports, called by real clients and by raw bytes.
-#![expect(clippy::expect_used, reason = "a test panics, and says why")]
+#![expect(clippy::expect_used, reason = "tests may panic")]
 
 mod access;
 mod audit;

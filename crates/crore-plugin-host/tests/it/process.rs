@@ -30,8 +30,7 @@ fn start_by_hand_is_refused() {
     let output = host("any.so").output().expect("it runs");
     let stderr = String::from_utf8(output.stderr).expect("UTF-8");
     assert!(!output.status.success());
-    let expected =
-        "plugin host: standard output is not a socket; this program is started by crore\n";
+    let expected = "plugin host: standard output is not a socket; crore starts this program, do not run it by hand\n";
     assert_eq!(stderr, expected);
 }
 

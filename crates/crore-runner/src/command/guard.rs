@@ -23,7 +23,7 @@ pub(super) fn ensure_running() {
     match start() {
         Ok(child) => *guard = Some(child),
         Err(error) => {
-            tracing::warn!(%error, "no guard process: commands would outlive a killed host");
+            tracing::warn!(%error, "cannot start the guard process; commands would outlive a killed host");
         }
     }
 }

@@ -24,7 +24,7 @@ use super::pid_scan::PidScan;
 /// Maximum number of scans for processes that started in the meantime.
 const MAX_ROUNDS: usize = 100;
 
-/// Time to wait for a killed process per round; the kernel may still be writing for it.
+/// Time to wait for a killed process per round; it may be blocked in a write in the kernel.
 const KILL_WAIT: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
 
 /// `PF_KTHREAD`: flags a kernel thread.

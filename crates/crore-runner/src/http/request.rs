@@ -107,7 +107,10 @@ fn from_payload(
     if let Some(path) = &request.path {
         url = url.join("payload.path", &percent_encode(path)).map_err(|e| invalid_payload(&e))?;
         if !url.is_same_origin(&settings.url) {
-            let message = format!("leads to `{}`, away from the handler's URL", url.origin());
+            let message = format!(
+                "resolves to the origin `{}`, which is not the origin of the handler's URL",
+                url.origin()
+            );
             return Err(denied(Invalid::new(Code::OutboundDenied, "payload.path", message)));
         }
         network.check("payload.path", &url).map_err(denied)?;

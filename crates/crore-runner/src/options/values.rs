@@ -15,7 +15,7 @@ impl Setting for PositiveCount {
 
     fn read(given: &SettingValue) -> Result<Self, String> {
         let n = given.one()?.replace('_', "").parse().ok().filter(|n| *n > 0);
-        n.map(Self).ok_or_else(|| "expected a whole number from 1 on".to_owned())
+        n.map(Self).ok_or_else(|| "expected a whole number of at least 1".to_owned())
     }
 }
 
@@ -29,7 +29,7 @@ impl Setting for Cpus {
     fn read(given: &SettingValue) -> Result<Self, String> {
         match given.one()?.parse() {
             Ok(cpus) if (0.001..=1e6).contains(&cpus) => Ok(Self(cpus)),
-            _ => Err("write a number of processors, as in `2` or `0.5`".to_owned()),
+            _ => Err("expected a number of CPUs, such as `2` or `0.5`".to_owned()),
         }
     }
 }

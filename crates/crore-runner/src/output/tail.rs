@@ -9,7 +9,7 @@ const MAX_TAIL: usize = 4096;
 #[derive(Debug, Default)]
 pub(crate) struct OutputTail {
     bytes: Vec<u8>,
-    /// Bytes kept before the tail: a secret may reach over its cut.
+    /// Bytes kept before the tail: a secret may straddle the cut.
     spare: usize,
     is_cut: bool,
 }

@@ -74,7 +74,9 @@ impl ProcessGroup {
         let status = match self.process.wait().await {
             Ok(status) => status,
             Err(error) => {
-                return RunFailure::other(format!("lost track of the plugin process: {error}"));
+                return RunFailure::other(format!(
+                    "waiting for the plugin process failed: {error}"
+                ));
             }
         };
         if let Some(signal) = status.signal() {

@@ -52,7 +52,7 @@ pub(crate) struct HandlerArgs {
     runner: String,
     /// Settings of the runner: a JSON object, or @FILE
     settings: Option<String>,
-    /// Queue of its jobs, which a channel must serve (see `crore serve --channel`) [default: default]
+    /// Queue of its jobs; a host must serve it (see `crore serve --channel`) [default: the queue `default`]
     #[arg(long)]
     queue: Option<String>,
     #[command(flatten)]
@@ -69,13 +69,13 @@ pub(crate) struct HandlerArgs {
     /// When a job is done, push a job of this kind for each item of the result; may be repeated
     #[arg(long, value_name = "KIND")]
     next: Vec<String>,
-    /// When a job is done, push a job of this kind with a summary, such as a slack message; may be repeated
+    /// When a job is done, push a job of this kind whose payload is a summary of the run, for example for a slack handler; may be repeated
     #[arg(long, value_name = "KIND")]
     on_success: Vec<String>,
-    /// When a job is dead, push a job of this kind with a summary, such as a slack message; may be repeated
+    /// When a job is dead, push a job of this kind whose payload is a summary of the run, for example for a slack handler; may be repeated
     #[arg(long, value_name = "KIND")]
     on_failure: Vec<String>,
-    /// Repeat interval: each job that has ended is pushed again, at a multiple of the interval after its first due time
+    /// Repeat interval: when a job ends, it is pushed again, due a whole number of intervals after its first due time
     #[arg(long, value_name = "DURATION")]
     every: Option<Period>,
     /// Schedule that pushes jobs of this kind: `cron 0 3 * * * in Europe/Berlin`, or `every 15m`
@@ -224,7 +224,7 @@ fn find_mistakes(
     let missing = after.iter().filter(|kind| of(kind).is_none());
     let mut lines: Vec<_> = missing
         .map(|kind| {
-            format!("kind `{kind}` has no handler yet: nothing is passed on to it until it has")
+            format!("kind `{kind}` has no handler yet: no follow-up jobs of this kind are pushed until it has one")
         })
         .collect();
     let gives_items = |from: &&Value| {
@@ -235,7 +235,7 @@ fn find_mistakes(
     lines.extend(handlers.iter().filter(|from| needs_summary && gives_items(from)).map(|from| {
         let from = from["kind"].as_str().unwrap_or_default();
         format!(
-            "`{from}` passes its result items to it, but {NEEDS_SUMMARY} needs a summary: set `{from}` again with \
+            "the handler of `{from}` passes its result items to `{kind}`, but {NEEDS_SUMMARY} needs a summary: set `{from}` again with \
              `--on-success {kind}` instead of `--next {kind}`"
         )
     }));

@@ -43,7 +43,7 @@ pub(crate) enum ScheduleCommand {
         /// Name of the schedule
         name: String,
     },
-    /// Show the next firing times of a timing, in its own time zone and in UTC
+    /// Show the next firing times of a cron expression or interval, in its own time zone and in UTC
     Preview {
         /// Timing: `cron 0 3 * * * in Europe/Berlin`, or `every 15m`
         timing: String,

@@ -29,7 +29,10 @@ fn a_disk_failure_is_logged_once_stops_the_server_and_loses_nothing() {
     assert!(status >= 500, "{status} {problem}");
     let (status, ready) = server.call("GET", "/readyz", None);
     assert_eq!((status, &ready["ok"]), (503, &json!(false)), "{ready}");
-    assert_eq!(ready["faults"], json!(["the store gave up after a failed write"]));
+    assert_eq!(
+        ready["faults"],
+        json!(["the store is poisoned: a write or a sync failed; restart the server"])
+    );
     let (status, problem) = server.call("POST", "/v1/jobs", Some(&json!({ "kind": "a" })));
     assert_eq!((status, &problem["code"]), (500, &json!("poisoned")), "{problem}");
     assert_eq!(server.wait().code(), Some(1));

@@ -179,8 +179,8 @@ fn curl_shows_why_a_large_request_is_refused_early() {
     assert_eq!(post(&reader, "/v1/fetch", "@large"), told("403", "scope-missing"));
     assert_eq!(post(&admin, "/v1/jobs", "@too-large"), told("413", "body-too-large"));
     assert_eq!(post(&admin, "/nowhere", "@large"), told("404", "not-found"));
-    let refused = (0..20).map(|_| post("wrong", "/v1/jobs", "@large"));
-    assert_eq!(refused.last(), Some(told("429", "too-many")));
+    let refused: Vec<_> = (0..20).map(|_| post("wrong", "/v1/jobs", "@large")).collect();
+    assert_eq!(refused.last(), Some(&told("429", "too-many")));
 }
 
 #[test]

@@ -74,7 +74,7 @@ fn a_report_with_a_lost_response_notifies_waiting_callers() {
         assert_eq!(ended.state, Some(State::Cancelled));
         assert!(drain.poll_if_woken().expect("a response").expect("no error"));
         assert!(drain_events(&mut listener).contains(&(id, EventType::Became(State::Cancelled))));
-        assert_eq!(scene.state(held), State::Cancelled, "its dependants are broken");
+        assert_eq!(scene.state(held), State::Cancelled, "its dependants are cancelled");
         block_on(scene.engine.queues().resume(name("q"))).expect("resumed");
     }
 }

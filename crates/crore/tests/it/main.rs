@@ -1,5 +1,5 @@
 //! Tests of the engine on its stores, mostly with a simulated clock.
-#![expect(clippy::expect_used, reason = "a test panics, and says why")]
+#![expect(clippy::expect_used, reason = "tests may panic")]
 
 mod batch;
 mod bulk;

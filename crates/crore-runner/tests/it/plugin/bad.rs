@@ -110,7 +110,10 @@ async fn a_plugin_that_fails_to_initialize_fails_its_jobs_and_its_output_is_logg
     let runner = builder.runner().await;
     let recorded = RecordedRun::new();
     let failure = runner.run(&task(""), &recorded.context).await.expect_err("there is no instance");
-    assert_eq!(failure.error, "the plugin could not be set up");
+    assert_eq!(
+        failure.error,
+        "the plugin created no instance: its function `create` returned null"
+    );
     assert_eq!(
         (failure.class, recorded.lines()),
         (FailureClass::Fatal, vec!["made nothing 0".to_owned()])

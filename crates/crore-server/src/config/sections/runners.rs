@@ -11,11 +11,11 @@ use crore_runner::Options;
 use values::{AllowedRunners, ChannelList};
 
 section! {
-    /// Runners, with which crore itself runs the jobs of kinds that have a handler.
+    /// Runners execute jobs inside crore, without a worker: the jobs of every kind that has a handler.
     pub(crate) struct RunnersConfig = "runners" {
         /// Whether this server runs handlers. If `false`, run them elsewhere with `crore worker`.
         run: bool = "true",
-        /// Runners with access to this machine that handlers may use, a list of `command`, `docker` and `plugin`. While
+        /// Runners that handlers may use although they have access to this machine: any of `command`, `docker` and `plugin`. While
         /// no token exists, only the server's own user and root then have access. Default: none of them.
         allow: Option<AllowedRunners> = none,
         /// Queues whose jobs handlers run in this process, with the concurrency of each: `["default=8", "gpu=1"]`, or a

@@ -50,7 +50,10 @@ impl<'r, 'd> GapFill<'r, 'd> {
         let Gap { first, last, locations, is_oldest } = gap;
         let numbers = last.checked_sub(*first).map_or(0, |n| n.saturating_add(1));
         if *first == 0 || numbers < count(locations) {
-            let what = format!("a frame is missing before commit {}, but no commit is", last + 1);
+            let what = format!(
+                "cannot repair: a frame is missing before commit {}, although the commit numbers have no gap",
+                last + 1
+            );
             return Err(Error::Corrupt { what });
         }
         let (locations, is_oldest) = (locations.clone(), *is_oldest);

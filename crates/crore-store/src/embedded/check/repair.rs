@@ -153,7 +153,7 @@ impl<'a> RepairPass<'a> {
         let spots = orphans.iter().map(|(id, spot)| (*spot, Replacement::Gone(*id)));
         for (segment, frame, replacements) in self.group_by_frame(spots) {
             let mut step = self.replace(segment, frame, &replacements)?;
-            step.what = "changes of jobs whose push is lost removed".to_owned();
+            step.what = "removed changes of jobs whose push is lost".to_owned();
             step.jobs.clear();
             self.repairs.steps.push(step);
         }

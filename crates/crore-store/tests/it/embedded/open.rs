@@ -12,7 +12,7 @@ use crore_core::machine::{JobEvent, Outcome, decide};
 use crore_core::{Batch, Caps, Clock, Code, Encoding, Job, Name, NewJob, Payload, Span, Spec};
 use crore_store::embedded::disk::{Directory, Disk, OpenMode};
 use crore_store::embedded::{Embedded, Options, StoreHealth};
-use crore_store::jobs::{Claim, JobSelector, QueueOrder, StoreWrite};
+use crore_store::jobs::{Claim, JobSelector, Pushed, QueueOrder, StoreWrite};
 use crore_store::{Error, Jobs, Store, Upkeep};
 use crore_testkit::FakeClock;
 use tempfile::TempDir;
@@ -82,7 +82,7 @@ fn a_small_store_is_small() {
 /// Adds twenty jobs, removes them, and lets the keeper release what it can.
 fn push_and_delete(store: &Embedded) {
     let pushed = run(store, store.push(vec![job([7; 200]); 20].into())).expect("pushed");
-    let ids = pushed.into_inner().jobs.into_iter().filter_map(|pushed| pushed.id());
+    let ids = pushed.into_inner().jobs.into_iter().filter_map(Pushed::id);
     let jobs = run(store, store.get(ids.map(JobSelector::Id).collect())).expect("read");
     let delete = |job: &Job| StoreWrite::Job(decide(job, &JobEvent::Delete, 0).expect("deleted"));
     let _ = run(store, store.apply(jobs.iter().flatten().map(delete).collect())).expect("deleted");
