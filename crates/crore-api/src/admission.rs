@@ -3,7 +3,7 @@
 use axum::extract::Request;
 use axum::response::{IntoResponse, Response};
 
-use crate::access::{AccessDenied, Caller, Identity};
+use crate::access::{AccessDenied, Caller, Grant};
 use crate::audit::{AuditEntry, PendingEntry};
 use crate::fault::in_format;
 use crate::middleware::Next;
@@ -17,8 +17,8 @@ use crate::{Api, Fault, Scope};
 pub struct Gate {
     /// The API.
     pub api: Api,
-    /// The scope that the caller needs.
-    pub scope: Scope,
+    /// The scopes of which the caller needs one. The first one decides whether the call is audited.
+    pub scopes: &'static [Scope],
 }
 
 /// Admits or refuses a call; errors are encoded in the format that the caller accepts.
@@ -33,19 +33,19 @@ pub async fn admit(gate: Gate, request: Request, next: Next) -> Response {
 /// Admits a call for which any scope is enough.
 pub async fn admit_any(api: Api, request: Request, next: Next) -> Response {
     let caller = Caller::of(&request);
-    match api.access().admit(&caller, None).await {
-        Ok(who) => complete((who, None), next.run(request).await).await,
+    match api.access().admit(&caller, &[]).await {
+        Ok(grant) => complete((grant, None), next.run(request).await).await,
         Err(denied) => refuse(&api, &caller, denied, None).await,
     }
 }
 
 /// The admitted caller, and its pending audit entry.
-type Admitted = (Identity, Option<PendingEntry>);
+type Admitted = (Grant, Option<PendingEntry>);
 
 impl Gate {
     /// Admits a call if its caller has the scope and the server is not shutting down. Changes and refusals are
     /// written to the audit log, with the response status.
-    pub async fn pass(&self, request: Request, next: Next) -> Response {
+    pub async fn pass(&self, mut request: Request, next: Next) -> Response {
         // `Caller` is dropped early, because the call may take long.
         let authorized = {
             let caller = Caller::of(&request);
@@ -55,46 +55,58 @@ impl Gate {
             Ok(admitted) if self.is_closed() => {
                 complete(admitted, Fault::from(crore::Error::Stopping).into_response()).await
             }
-            Ok(admitted) => complete(admitted, next.run(request).await).await,
+            Ok(admitted) => {
+                request.extensions_mut().insert(admitted.0.clone());
+                complete(admitted, next.run(request).await).await
+            }
             Err(refused) => refused,
         }
     }
 
     /// Like [`Self::pass`], but leaves the response during a shutdown to the door.
-    pub async fn pass_while_stopping(&self, request: Request, next: Next) -> Response {
+    pub async fn pass_while_stopping(&self, mut request: Request, next: Next) -> Response {
         let authorized = {
             let caller = Caller::of(&request);
             self.authorize(&caller).await
         };
         match authorized {
-            Ok(admitted) => complete(admitted, next.run(request).await).await,
+            Ok(admitted) => {
+                request.extensions_mut().insert(admitted.0.clone());
+                complete(admitted, next.run(request).await).await
+            }
             Err(refused) => refused,
         }
     }
 
     /// Authenticates the caller, and prepares the audit entry.
     async fn authorize(&self, caller: &Caller) -> Result<Admitted, Response> {
-        let Self { api, scope } = self;
-        let who = match api.access().admit(caller, Some(*scope)).await {
-            Ok(who) => who,
-            Err(denied) => return Err(Box::pin(refuse(api, caller, denied, Some(*scope))).await),
+        let Self { api, scopes } = self;
+        let grant = match api.access().admit(caller, scopes).await {
+            Ok(grant) => grant,
+            Err(denied) => return Err(Box::pin(refuse(api, caller, denied, self.scope())).await),
         };
-        let pending = is_audited(*scope).then(|| {
-            let entry = AuditEntry::new(api.engine().status().now(), caller, &who, Some(*scope));
+        let pending = self.scope().filter(|scope| is_audited(*scope)).map(|scope| {
+            let now = api.engine().status().now();
+            let entry = AuditEntry::new(now, caller, grant.who(), Some(scope));
             PendingEntry::new(api.audit().clone(), entry)
         });
-        Ok((who, pending))
+        Ok((grant, pending))
     }
 
     /// Whether a shutdown refuses this call: reads and reports are still allowed.
     fn is_closed(&self) -> bool {
-        !matches!(self.scope, Scope::Read | Scope::Work)
+        !matches!(self.scope(), Some(Scope::Read | Scope::Work))
             && self.api.engine().lifecycle().is_stopping()
+    }
+
+    /// The first of the scopes.
+    fn scope(&self) -> Option<Scope> {
+        self.scopes.first().copied()
     }
 }
 
-async fn complete((who, pending): Admitted, mut response: Response) -> Response {
-    request_log::set_caller(&mut response, &who);
+async fn complete((grant, pending): Admitted, mut response: Response) -> Response {
+    request_log::set_caller(&mut response, grant.who());
     if let Some(pending) = pending {
         // Boxed: few calls are audited, and the others need no space for this future.
         Box::pin(pending.complete(&mut response)).await;

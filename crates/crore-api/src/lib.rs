@@ -21,6 +21,7 @@ pub mod calls;
 mod cursor;
 mod fault;
 pub mod grpc;
+pub mod if_match;
 pub mod metrics;
 pub mod middleware;
 pub mod negotiation;
@@ -31,6 +32,7 @@ mod scope;
 mod status;
 pub mod telemetry;
 
+pub use access::Grant;
 pub use api::{Api, ApiSetup, ConnectedWorker, ConnectedWorkers, Options};
 pub use fault::{Fault, in_format};
 pub use observer::Observer;

@@ -3,6 +3,7 @@
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
+use crore_api::Grant;
 use crore_wire::grpc::v1;
 use futures_util::stream::{Stream, StreamExt};
 use tonic::Status;
@@ -23,8 +24,9 @@ pub(crate) struct WorkerResponseStream<S> {
 }
 
 impl<S: Stream<Item = IncomingMessage> + Unpin> WorkerResponseStream<S> {
-    pub(crate) fn new(doors: Doors, messages: S) -> Self {
-        Self { messages: Some(messages), session: WorkerSession::new(doors), input_error: None }
+    pub(crate) fn new(doors: Doors, grant: Grant, messages: S) -> Self {
+        let session = WorkerSession::new(doors, grant);
+        Self { messages: Some(messages), session, input_error: None }
     }
 
     /// Reads messages while the session has room.

@@ -4,6 +4,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use crore::push::PushResult;
+use crore_api::Grant;
 use crore_api::telemetry::inherit;
 use crore_core::{Batch, Invalid, NewJob};
 use crore_wire::grpc::lakh::Job;
@@ -21,6 +22,7 @@ const MAX_IN_FLIGHT: usize = 16;
 /// One call.
 pub(super) struct WorkCall {
     pub(super) doors: Doors,
+    pub(super) grant: Grant,
     pub(super) names: JobNames,
     /// The trace context of the call.
     pub(super) context: Option<Arc<str>>,
@@ -100,12 +102,12 @@ impl WorkCall {
     }
 
     fn push(&self, jobs: Vec<NewJob>) -> PushFuture {
-        let engine = self.doors.engine().clone();
+        let (api, grant) = (self.doors.api().clone(), self.grant.clone());
         Box::pin(async move {
             let id =
                 |job: &NewJob| job.spec.client_id.as_ref().map(|client| Arc::clone(&client.id));
             let ids: Vec<_> = jobs.iter().map(id).collect();
-            let pushed = engine.push_all(Batch::from(jobs)).await.map_err(failed)?;
+            let pushed = api.push(&grant, Batch::from(jobs), None).await.map_err(failed)?;
             for (result, id) in pushed.jobs.into_iter().zip(ids) {
                 let id = id.as_deref().unwrap_or_default();
                 match result {

@@ -8,7 +8,7 @@ use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use crore::Error;
-use crore_api::Fault;
+use crore_api::{Fault, Grant};
 use crore_core::{Code, Invalid};
 use crore_wire::worker::{ServerMessage, WorkerMessage};
 use tokio::runtime::Handle;
@@ -63,6 +63,7 @@ pub(super) enum PollingMode {
 /// workers, unless it reconnects within the grace period.
 pub(crate) struct WorkerSession {
     doors: Doors,
+    grant: Grant,
     polling_mode: PollingMode,
     stage: SessionStage,
     /// The worker sends no more messages.
@@ -79,19 +80,20 @@ enum SessionStage {
 
 impl WorkerSession {
     /// A session that is polled by its connection.
-    pub(crate) fn new(doors: Doors) -> Self {
-        Self::with_mode(doors, PollingMode::ByConnection)
+    pub(crate) fn new(doors: Doors, grant: Grant) -> Self {
+        Self::with_mode(doors, grant, PollingMode::ByConnection)
     }
 
     /// A session of a worker in this process, which polls it whenever there is something to do.
     pub(crate) fn local(doors: Doors) -> Self {
-        Self::with_mode(doors, PollingMode::Always)
+        Self::with_mode(doors, Grant::full(), PollingMode::Always)
     }
 
-    fn with_mode(doors: Doors, mode: PollingMode) -> Self {
+    fn with_mode(doors: Doors, grant: Grant, mode: PollingMode) -> Self {
         let timeout = Box::pin(sleep_until(Instant::now() + HELLO_TIMEOUT));
         Self {
             doors,
+            grant,
             polling_mode: mode,
             stage: SessionStage::AwaitingHello(timeout),
             is_input_closed: false,
@@ -127,9 +129,10 @@ impl WorkerSession {
 
     fn receive_hello(&mut self, message: WorkerMessage) -> Result<(), SessionError> {
         let hello = message.hello.ok_or_else(no_hello)?;
-        let profile = Profile::check(hello).map_err(|invalid| invalid.inside("hello"))?;
-        self.stage =
-            SessionStage::Registering(Box::pin(register_worker(self.doors.clone(), profile)));
+        let profile = Profile::check(hello, &self.grant);
+        let profile = profile.map_err(|invalid| invalid.inside("hello"))?;
+        let registering = register_worker(self.doors.clone(), self.grant.clone(), profile);
+        self.stage = SessionStage::Registering(Box::pin(registering));
         Ok(())
     }
 
@@ -173,7 +176,8 @@ impl WorkerSession {
 
     fn begin(&mut self, completed: CompletedHandshake) -> ServerMessage {
         let CompletedHandshake { profile, incarnation, response } = completed;
-        let working = Working::new(self.doors.clone(), self.polling_mode, &profile, incarnation);
+        let caller = (self.doors.clone(), self.grant.clone());
+        let working = Working::new(caller, self.polling_mode, &profile, incarnation);
         self.stage = SessionStage::Working(Box::new(working));
         response
     }

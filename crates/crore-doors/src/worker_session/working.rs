@@ -7,8 +7,7 @@ use std::task::{Context, Poll};
 use crore::Error;
 use crore::fetch::Fetch;
 use crore::store::views::Note;
-use crore_api::Fault;
-use crore_api::planted;
+use crore_api::{Fault, Grant, planted};
 use crore_core::{Code, Job};
 use crore_wire::worker::{self, DeliveryRef, ReportResponse, ServerMessage, WorkerMessage};
 use futures_util::stream::{FuturesUnordered, StreamExt};
@@ -30,6 +29,7 @@ const MAX_BACKGROUND: usize = 64;
 /// A session after its handshake.
 pub(super) struct Working {
     doors: Doors,
+    grant: Grant,
     polling_mode: PollingMode,
     incarnation: Arc<Incarnation>,
     fetch_template: Fetch,
@@ -48,7 +48,7 @@ pub(super) struct Working {
 
 impl Working {
     pub(super) fn new(
-        doors: Doors,
+        (doors, grant): (Doors, Grant),
         mode: PollingMode,
         profile: &Profile,
         incarnation: Arc<Incarnation>,
@@ -69,6 +69,7 @@ impl Working {
             background: FuturesUnordered::new(),
             renewal,
             doors,
+            grant,
         }
     }
 
@@ -82,7 +83,7 @@ impl Working {
         self.reports.is_empty()
     }
 
-    pub(super) fn receive(&mut self, message: WorkerMessage) -> Result<(), Fault> {
+    pub(super) fn receive(&mut self, mut message: WorkerMessage) -> Result<(), Fault> {
         if message.hello.is_some() {
             return Err(Fault::new(Code::Refused, "hello was already sent"));
         }
@@ -93,6 +94,9 @@ impl Working {
         self.incarnation.presence().record_message(self.slots, engine.status().now());
         self.is_draining |= message.drain;
         let bytes = message.size();
+        if self.grant.only().is_some() {
+            message.notes.retain(|note| self.incarnation.holds(note.held));
+        }
         // Losing a note is acceptable. But the notes of a message are written before its reports, because notes about
         // a job that has ended are dropped.
         let noted = (!message.notes.is_empty()).then(|| {
@@ -103,7 +107,8 @@ impl Working {
             noted.into_iter().for_each(|noted| self.background.push(noted));
             return Ok(());
         }
-        let report = report(engine, Arc::clone(&self.incarnation), message.reports);
+        let (api, grant) = (self.doors.api().clone(), self.grant.clone());
+        let report = report(api, grant, Arc::clone(&self.incarnation), message.reports);
         match noted {
             None => self.reports.push(bytes, report),
             Some(noted) => self.reports.push(bytes, async move {
