@@ -9,7 +9,7 @@ use http::HeaderValue;
 use http::header::CONTENT_TYPE;
 use http_body::Body as _;
 
-use crate::access::{AccessDenied, Caller, Identity};
+use crate::access::{AccessDenied, Caller, Grant};
 use crate::admitted_call::{AdmittedCall, may_be_large};
 use crate::audit::{AuditEntry, PendingEntry};
 use crate::budget::ConnectionBytes;
@@ -27,8 +27,8 @@ use crate::{Api, Fault, Scope};
 pub struct Gate {
     /// The API.
     pub api: Api,
-    /// The scope that the caller needs.
-    pub scope: Scope,
+    /// The scopes of which the caller needs one. The first one decides whether the call is audited.
+    pub scopes: &'static [Scope],
 }
 
 /// Admits or refuses a call; errors are encoded in the format that the caller accepts.
@@ -57,14 +57,14 @@ async fn admit_with_any_scope(
     body: BodyContent,
 ) -> Response {
     let caller = Caller::of(&request);
-    match api.access().admit(&caller, None).await {
-        Ok(who) => run(&api, (who, None), request, next, body).await,
+    match api.access().admit(&caller, &[]).await {
+        Ok(grant) => run(&api, (grant, None), request, next, body).await,
         Err(denied) => refuse(&api, &caller, denied, None).await,
     }
 }
 
 /// The admitted caller, and its pending audit entry.
-type Admitted = (Identity, Option<PendingEntry>);
+type Admitted = (Grant, Option<PendingEntry>);
 
 /// The content of a request body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -121,22 +121,28 @@ impl Gate {
 
     /// Authenticates the caller, and prepares the audit entry.
     async fn authorize(&self, caller: &Caller) -> Result<Admitted, Response> {
-        let Self { api, scope } = self;
-        let who = match api.access().admit(caller, Some(*scope)).await {
-            Ok(who) => who,
-            Err(denied) => return Err(Box::pin(refuse(api, caller, denied, Some(*scope))).await),
+        let Self { api, scopes } = self;
+        let grant = match api.access().admit(caller, scopes).await {
+            Ok(grant) => grant,
+            Err(denied) => return Err(Box::pin(refuse(api, caller, denied, self.scope())).await),
         };
-        let pending = is_audited(*scope).then(|| {
-            let entry = AuditEntry::new(api.engine().status().now(), caller, &who, Some(*scope));
+        let pending = self.scope().filter(|scope| is_audited(*scope)).map(|scope| {
+            let now = api.engine().status().now();
+            let entry = AuditEntry::new(now, caller, grant.who(), Some(scope));
             PendingEntry::new(api.audit().clone(), entry)
         });
-        Ok((who, pending))
+        Ok((grant, pending))
     }
 
     /// Whether a shutdown refuses this call: reads and reports are still allowed.
     fn is_closed(&self) -> bool {
-        !matches!(self.scope, Scope::Read | Scope::Work)
+        !matches!(self.scope(), Some(Scope::Read | Scope::Work))
             && self.api.engine().lifecycle().is_stopping()
+    }
+
+    /// The first of the scopes.
+    fn scope(&self) -> Option<Scope> {
+        self.scopes.first().copied()
     }
 }
 
@@ -148,7 +154,8 @@ async fn run(
     next: Next,
     content: BodyContent,
 ) -> Response {
-    let who = &admitted.0;
+    request.extensions_mut().insert(admitted.0.clone());
+    let who = admitted.0.who();
     let connection = ConnectionBytes::of(request.extensions());
     let mut call = None;
     if may_be_large(request.body()) {
@@ -193,8 +200,8 @@ fn guard(mut response: Response, call: Arc<AdmittedCall>, content: BodyContent) 
     response.map(|body| Body::new(GuardedBody::new(body, end, Some(call)).with_charge(charged)))
 }
 
-async fn complete((who, pending): Admitted, mut response: Response) -> Response {
-    request_log::set_caller(&mut response, &who);
+async fn complete((grant, pending): Admitted, mut response: Response) -> Response {
+    request_log::set_caller(&mut response, grant.who());
     if let Some(pending) = pending {
         // Boxed: few calls are audited, and the others need no space for this future.
         Box::pin(pending.complete(&mut response)).await;

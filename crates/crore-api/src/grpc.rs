@@ -41,7 +41,7 @@ pub fn code(code: Code) -> tonic::Code {
         StatusCode::NOT_FOUND => tonic::Code::NotFound,
         StatusCode::METHOD_NOT_ALLOWED => tonic::Code::Unimplemented,
         StatusCode::REQUEST_TIMEOUT => tonic::Code::DeadlineExceeded,
-        StatusCode::CONFLICT => tonic::Code::FailedPrecondition,
+        StatusCode::CONFLICT | StatusCode::PRECONDITION_FAILED => tonic::Code::FailedPrecondition,
         StatusCode::PAYLOAD_TOO_LARGE
         | StatusCode::TOO_MANY_REQUESTS
         | StatusCode::INSUFFICIENT_STORAGE => tonic::Code::ResourceExhausted,

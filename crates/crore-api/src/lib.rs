@@ -24,6 +24,7 @@ mod cursor;
 mod fault;
 pub mod grpc;
 mod guarded_body;
+pub mod if_match;
 mod metered_body;
 pub mod metrics;
 pub mod middleware;
@@ -36,6 +37,7 @@ mod scope;
 mod status;
 pub mod telemetry;
 
+pub use access::Grant;
 pub use admitted_call::AdmittedCall;
 pub use api::{Api, ApiSetup, ConnectedWorker, ConnectedWorkers, Options};
 pub use fault::{Fault, in_format};

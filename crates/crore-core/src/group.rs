@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::dependency::Satisfaction;
-use crate::id::Revision;
+use crate::id::{OwnerId, Revision};
 use crate::job::DependencyCondition;
 
 /// The counters of a group. A group that is not sealed is incomplete and never ends.
@@ -22,6 +22,9 @@ pub struct Group {
     pub lost: bool,
     /// Version of the record.
     pub revision: Revision,
+    /// The token that created the group; `None`: it was created without a token, or before groups had this field.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub maker: Option<OwnerId>,
 }
 
 /// Changes to the counters of a group, caused by a change of one member.
@@ -130,7 +133,7 @@ mod tests {
         (0..4_u64, 0..4_u64, 0..4_u64, any::<bool>(), any::<bool>()).prop_map(
             |(size, ran, succeeded, sealed, lost)| {
                 let revision = Revision::default();
-                Group { size, ran, succeeded, sealed, lost, revision }
+                Group { size, ran, succeeded, sealed, lost, revision, maker: None }
             },
         )
     }

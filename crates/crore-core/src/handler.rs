@@ -1,5 +1,7 @@
 //! Handlers: stored definitions of how jobs of a kind are run, and of the follow-ups when they end.
 
+pub mod secrets;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -356,6 +358,7 @@ impl Handler {
                     spec.timeout = job.spec.timeout;
                 }
                 spec.trace.clone_from(&job.spec.trace);
+                spec.pusher = job.spec.pusher;
                 jobs.push(spec.into());
             }
         }

@@ -38,6 +38,8 @@ numbers! {
     /// Version of a record. Incremented by every applied change, claim and promotion; not by renewals
     /// and notes.
     Revision("r"),
+    /// Fingerprint of the name of the token that pushed a job or created a group.
+    OwnerId("o"),
 }
 
 /// A map keyed by job id.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::id::{Delivery, GroupId, JobId, Revision};
+use crate::id::{Delivery, GroupId, JobId, OwnerId, Revision};
 use crate::limit::LimitKey;
 use crate::name::Name;
 use crate::payload::Payload;
@@ -208,6 +208,10 @@ pub struct Spec {
     pub labels: BTreeMap<String, String>,
     /// Trace context, propagated from push to run.
     pub trace: Option<Arc<str>>,
+    /// The token that pushed the job; `None`: it was pushed without a token, by a schedule, or before jobs had
+    /// this field.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pusher: Option<OwnerId>,
 }
 
 /// Default lease duration.
@@ -236,6 +240,7 @@ impl Spec {
             parent: None,
             labels: BTreeMap::new(),
             trace: None,
+            pusher: None,
         }
     }
 }

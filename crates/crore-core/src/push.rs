@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::caps::Caps;
 use crate::code::{Code, Invalid, excerpt};
-use crate::id::{GroupId, JobId};
+use crate::id::{GroupId, JobId, OwnerId};
 use crate::job::{DependencyCondition, DueTime, ResultRetention, Spec};
 use crate::time::{Span, Time};
 use crate::unique::UniqueHold;
@@ -88,6 +88,9 @@ pub enum NewDependencyTarget {
 pub struct NewGroup {
     /// Whether the group stays open for members of later batches; it is then sealed by a separate call.
     pub open: bool,
+    /// The token that creates the group.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub maker: Option<OwnerId>,
 }
 
 /// The jobs and groups of one push, stored atomically.

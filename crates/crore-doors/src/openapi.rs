@@ -18,7 +18,7 @@ use utoipa::{PartialSchema, ToSchema};
 use crore_api::Scope;
 
 /// Problem responses that every call can return.
-const PROBLEMS: [(&str, &str); 15] = [
+const PROBLEMS: [(&str, &str); 16] = [
     ("400", "Invalid request; `field` names the offending field."),
     ("401", "Missing or invalid token."),
     ("403", "The token lacks the required scope, or the request is cross-site."),
@@ -27,6 +27,7 @@ const PROBLEMS: [(&str, &str); 15] = [
     ("406", "None of the accepted content types is available."),
     ("408", "The body did not arrive in time."),
     ("409", "Conflict with the current state."),
+    ("412", "The resource is not in the state that `If-Match` names."),
     ("413", "Body, batch or payload too large."),
     ("415", "Unsupported content type."),
     ("421", "Unknown host name in the request."),
@@ -64,11 +65,12 @@ fn info() -> Info {
 /// Name of the security scheme in the description.
 const SCHEME: &str = "token";
 
-/// Adds the required scope to each operation.
-pub(crate) fn require_scope(paths: &mut Paths, scope: Scope) {
+/// Adds the required scope to each operation; several are alternatives.
+pub(crate) fn require_scope(paths: &mut Paths, scopes: &[Scope]) {
+    let requirement = |scope: &Scope| SecurityRequirement::new(SCHEME, [scope.as_str()]);
     for item in paths.paths.values_mut() {
         for operation in operations(item) {
-            operation.security = Some(vec![SecurityRequirement::new(SCHEME, [scope.as_str()])]);
+            operation.security = Some(scopes.iter().map(requirement).collect());
         }
     }
 }

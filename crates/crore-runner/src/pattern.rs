@@ -6,6 +6,7 @@ use std::fs;
 use std::path::Path;
 use std::str::FromStr;
 
+use crore_core::restriction::matches_stars;
 use crore_core::settings::{Setting, SettingValue, Shape};
 
 /// A text in which `*` matches any characters, including none and `/`. Nothing else is special, and
@@ -49,27 +50,7 @@ impl Pattern {
 
     /// Whether it matches all of `value`. Takes at most the product of both lengths in steps.
     pub fn matches(&self, value: &str) -> bool {
-        let (pattern, value) = (self.0.as_bytes(), value.as_bytes());
-        let (mut at, mut seen) = (0, 0);
-        // Position of the last star, and how much of the value it has consumed. On a mismatch the
-        // star consumes one byte more.
-        let mut star = None;
-        while seen < value.len() {
-            if pattern.get(at) == Some(&b'*') {
-                star = Some((at, seen));
-                at += 1;
-            } else if pattern.get(at) == Some(&value[seen]) {
-                at += 1;
-                seen += 1;
-            } else if let Some((stands, taken)) = star {
-                star = Some((stands, taken + 1));
-                at = stands + 1;
-                seen = taken + 1;
-            } else {
-                return false;
-            }
-        }
-        pattern[at..].iter().all(|byte| *byte == b'*')
+        matches_stars(&self.0, value)
     }
 }
 

@@ -107,7 +107,7 @@ fn cancel(engine: &Engine) -> Result<(), Error> {
 }
 
 fn group(engine: &Engine) -> Result<(), Error> {
-    let groups = vec![NewGroup { open: true }];
+    let groups = vec![NewGroup { open: true, maker: None }];
     let pushed = block_on(engine.push_all(Batch { groups, jobs: Vec::new() }))?;
     let id = pushed.groups[0];
     let member = NewJob { group: Some(GroupRef::Id(id)), ..job("group") };

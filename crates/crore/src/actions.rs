@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crore_core::job::DueTime;
 use crore_core::machine::{JobEdit, JobEvent, Refusal, decide};
-use crore_core::{Code, Invalid, Job, Name, Spec, State, Time};
+use crore_core::{Code, Invalid, Job, Name, Restriction, Spec, State, Time};
 use crore_store::jobs::JobSelector;
 use crore_store::views::{Cursor, ListQuery};
 
@@ -65,6 +65,8 @@ pub struct JobFilter {
     pub labels: Vec<(String, String)>,
     /// Pushed before this time.
     pub pushed_before: Option<Time>,
+    /// Covered by this restriction. Other jobs are not counted as examined.
+    pub within: Option<Arc<Restriction>>,
 }
 
 impl JobFilter {
@@ -72,6 +74,11 @@ impl JobFilter {
         let labels = &job.spec.labels;
         self.labels.iter().all(|(name, value)| labels.get(name) == Some(value))
             && self.pushed_before.is_none_or(|before| job.live.pushed_at < before)
+    }
+
+    fn covers(&self, job: &Job) -> bool {
+        let Spec { queue, kind, .. } = &*job.spec;
+        self.within.as_ref().is_none_or(|within| within.covers(queue, kind))
     }
 
     fn states(&self) -> &[State] {
@@ -150,7 +157,7 @@ impl Jobs<'_> {
             loop {
                 let page = self.inner.list_page(filter, *state, after).await?;
                 let (mut jobs, next) = page;
-                jobs.retain(|job| visited.insert(job.id));
+                jobs.retain(|job| filter.covers(job) && visited.insert(job.id));
                 so_far.examined += jobs.len() as u64;
                 jobs.retain(|job| filter.matches(job));
                 so_far.matched += jobs.len() as u64;

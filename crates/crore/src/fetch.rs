@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::Poll;
 
-use crore_core::{Code, Invalid, Job, Name, Span, Time};
+use crore_core::{Code, Invalid, Job, Name, Restriction, Span, Time};
 use crore_store::jobs::{Claim, QueueOrder};
 
 use crate::bug::planted;
@@ -43,13 +43,17 @@ pub struct Fetch {
     pub worker: Name,
     /// How long to wait for the first job; zero: do not wait.
     pub wait: Span,
+    /// Of the handled kinds, only those that this covers; `None`: all. Named queues and kinds are not checked
+    /// against it.
+    pub within: Option<Arc<Restriction>>,
 }
 
 impl Fetch {
     /// At most one job of one queue, without waiting.
     pub fn new(queue: Name, worker: Name) -> Self {
         let (queues, order) = (vec![queue], QueueOrder::Merged);
-        Self { queues, kinds: None, handled: None, n: 1, order, worker, wait: Span::ZERO }
+        let (wait, within) = (Span::ZERO, None);
+        Self { queues, kinds: None, handled: None, n: 1, order, worker, wait, within }
     }
 
     fn check(&self, max: usize) -> Result<(), Invalid> {
@@ -177,7 +181,11 @@ impl EngineInner {
             self.ensure_handlers_current().await?;
             let index = self.handlers.index();
             let is_run = |runner: &Name| runners.is_empty() || runners.contains(runner);
-            let kinds = Some(index.kinds(is_run));
+            let mut kinds = index.kinds(is_run);
+            if let Some(within) = &request.within {
+                kinds.retain(|kind| within.covers_kind(kind));
+            }
+            let kinds = Some(kinds);
             let request = Fetch { kinds, wait: sleep.left(), ..request.clone() };
             let are_same =
                 || Arc::ptr_eq(&index, &self.handlers.index()) && self.handlers.is_current();

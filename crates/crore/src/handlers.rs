@@ -15,7 +15,7 @@ use crore_core::handler::{
 use crore_core::job::DueTime;
 use crore_core::{Code, Handler, Invalid, Job, Name, NewJob, Revision};
 use crore_store::registry::{
-    Define, DefineAction, DefineGuard, Defined, RegistryTable, RegistryValue,
+    Define, DefineAction, DefineGuard, Defined, RegistryEntry, RegistryTable, RegistryValue,
 };
 
 use crate::drop_guard::DropGuard;
@@ -119,9 +119,26 @@ impl Handlers<'_> {
     /// Creates or replaces the handler of a kind, and returns its id. An existing handler keeps its id, and a
     /// [built-in](BUILT_IN_ID) one has a fixed id. The handler applies to the next push, fetch and end of a job.
     pub async fn set(self, kind: Name, handler: Handler) -> Result<u64, Error> {
+        let set = self.set_if(kind, handler, |_| true).await?;
+        set.ok_or(Error::Refused {
+            what: "the handler".to_owned(),
+            why: "changed meanwhile; retry",
+        })
+    }
+
+    /// Like [`set`](Self::set), if `accepts` holds for the current entry (`None`: there is none); `None`: it does not.
+    pub async fn set_if(
+        self,
+        kind: Name,
+        handler: Handler,
+        accepts: impl Fn(Option<&RegistryEntry>) -> bool + Send + Sync,
+    ) -> Result<Option<u64>, Error> {
         self.inner.check_handler(&kind, &handler)?;
         loop {
             let entry = self.inner.entry(RegistryTable::Handlers, &kind).await?;
+            if !accepts(entry.as_ref()) {
+                return Ok(None);
+            }
             let existing = entry.as_ref().and_then(|entry| decode_handler(&entry.value));
             let id = match &existing {
                 Some(existing) if existing.id > 0 => existing.id,
@@ -132,7 +149,7 @@ impl Handlers<'_> {
             let guard = entry.map_or(DefineGuard::Absent, |entry| DefineGuard::At(entry.revision));
             let handler = Handler { id, formerly, ..handler.clone() };
             if self.inner.define_handler(&kind, &handler, guard).await? {
-                return Ok(id);
+                return Ok(Some(id));
             }
         }
     }
@@ -161,8 +178,8 @@ impl Handlers<'_> {
 
     /// Moves a handler to another kind and replaces its definition; `false`: it was changed meanwhile, or the new
     /// kind already has a handler. Waiting jobs of the old kind are still run by it, except those pushed for
-    /// another handler that has the old kind by then. This takes two writes: after a crash between them the handler
-    /// exists under both kinds, with one id.
+    /// another handler that has the old kind by then. This is one write: after a crash the handler exists under one
+    /// of the kinds.
     pub async fn rename(
         self,
         (from, revision): (Name, Revision),
@@ -172,14 +189,7 @@ impl Handlers<'_> {
         let formerly = self.inner.former_kinds(&from, &to, &handler.formerly).await?;
         let handler = Handler { formerly, ..handler };
         self.inner.check_handler(&to, &handler)?;
-        if !self.inner.define_handler(&to, &handler, DefineGuard::Absent).await? {
-            return Ok(false);
-        }
-        let is_moved = self.inner.undefine_handler(&from, DefineGuard::At(revision)).await?;
-        if !is_moved {
-            self.inner.undefine_handler(&to, DefineGuard::Any).await?;
-        }
-        Ok(is_moved)
+        self.inner.move_handler((from, revision), to, &handler).await
     }
 
     /// Removes the handler of a kind; `false`: it has none. Waiting jobs of the kind stay in their queue until a
@@ -220,6 +230,18 @@ impl Handlers<'_> {
     pub fn of_job(self, job: &Job) -> Option<(Name, StoredHandler)> {
         let index = self.inner.handlers.index();
         index.of_job(&job.spec).map(|(kind, stored)| (kind.clone(), stored.clone()))
+    }
+
+    /// Sets the queue of a job that its caller left unset to that of the handler of its kind, so that the queue is
+    /// known before the job is pushed.
+    pub async fn settle_queue(self, job: &mut NewJob) -> Result<(), Error> {
+        if std::mem::take(&mut job.unset.queue) {
+            self.inner.ensure_handlers_current().await?;
+            if let Some((_, stored)) = self.inner.handlers.index().of_kind(&job.spec.kind) {
+                job.spec.queue = stored.handler.queue.clone();
+            }
+        }
+        Ok(())
     }
 
     /// All handlers, by kind.
@@ -305,6 +327,42 @@ impl EngineInner {
         self.change_handler(remove, None).await
     }
 
+    /// Moves a handler to another kind in one write; `false`: it was changed meanwhile, or the new kind has a handler.
+    async fn move_handler(
+        &self,
+        (from, revision): (Name, Revision),
+        to: Name,
+        handler: &Handler,
+    ) -> Result<bool, Error> {
+        let moved = self.entry(RegistryTable::Handlers, &from).await?;
+        let taken = self.entry(RegistryTable::Handlers, &to).await?;
+        let Some(moved) = moved.filter(|entry| entry.revision == revision && taken.is_none())
+        else {
+            return Ok(false);
+        };
+        let action = DefineAction::Set(RegistryValue::Handler(handler.to_text()));
+        let guard = DefineGuard::Absent;
+        let set = Define { name: to.clone(), action, guard, expires_after: None };
+        let guard = DefineGuard::At(revision);
+        let remove = Define { guard, ..Define::remove(RegistryTable::Handlers, from.clone()) };
+        let defined = self.write_handlers(vec![(set, Some(handler)), (remove, None)]).await?;
+        match defined.as_slice() {
+            [Defined::Yes(_), Defined::Yes(_)] => return Ok(true),
+            // One of them was changed between the reads and the write: undo the other half.
+            [Defined::Yes(_), Defined::Stale] => {
+                let remove = Define::remove(RegistryTable::Handlers, to);
+                self.write_handlers(vec![(remove, None)]).await?;
+            }
+            [Defined::Stale, Defined::Yes(_)] => {
+                let before = decode_handler(&moved.value);
+                let set = Define { guard: DefineGuard::Absent, ..Define::set(from, moved.value) };
+                self.write_handlers(vec![(set, before.as_ref())]).await?;
+            }
+            _ => {}
+        }
+        Ok(false)
+    }
+
     /// Writes a change of a handler and of its schedule, then reloads all handlers; `false`: it was changed
     /// meanwhile.
     async fn change_handler(
@@ -312,8 +370,23 @@ impl EngineInner {
         define: Define,
         handler: Option<&Handler>,
     ) -> Result<bool, Error> {
-        let kind = define.name.clone();
-        let schedule = self.schedule_definition(&kind, handler).await?;
+        let defined = self.write_handlers(vec![(define, handler)]).await?;
+        Ok(matches!(defined.first(), Some(Defined::Yes(_))))
+    }
+
+    /// Writes changes of handlers, each with the definition that is then stored, and of their schedules in one write,
+    /// and reloads all handlers. Returns the results for the handlers.
+    async fn write_handlers(
+        &self,
+        changes: Vec<(Define, Option<&Handler>)>,
+    ) -> Result<Vec<Defined>, Error> {
+        let (n, mut definitions, mut schedules) = (changes.len(), Vec::new(), Vec::new());
+        for (define, handler) in changes {
+            schedules.push(self.schedule_definition(&define.name, handler).await?);
+            definitions.push(define);
+        }
+        let kinds: Vec<Name> = definitions.iter().map(|define| define.name.clone()).collect();
+        definitions.append(&mut schedules);
         // Also on error: the change may have taken effect, so the cache is outdated.
         let on_change = DropGuard::new(|| {
             self.handlers.changes.fetch_add(1, Ordering::AcqRel);
@@ -321,13 +394,16 @@ impl EngineInner {
             // Fetches for handled kinds must recompute their kinds.
             self.dispatch.wake_all();
         });
-        let defined = self.store.define(vec![define, schedule]).await?.into_inner();
+        let mut defined = self.store.define(definitions).await?.into_inner();
         if defined.contains(&Defined::Stale) {
-            self.reconcile_schedule(&kind).await?;
+            for kind in &kinds {
+                self.reconcile_schedule(kind).await?;
+            }
         }
         drop(on_change);
         self.load_handlers().await?;
-        Ok(matches!(defined.first(), Some(Defined::Yes(_))))
+        defined.truncate(n);
+        Ok(defined)
     }
 
     pub(crate) async fn ensure_handlers_current(&self) -> Result<(), Error> {

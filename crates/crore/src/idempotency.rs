@@ -268,6 +268,7 @@ fn comparable_spec(spec: &Spec) -> Spec {
         after: Vec::new(),
         parent: None,
         trace: None,
+        pusher: None,
         labels,
         ..spec.clone()
     }

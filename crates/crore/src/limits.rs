@@ -6,7 +6,7 @@ use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
 use crore_core::job::Spec;
 use crore_core::limit::{Limit, LimitKey, keys_for};
 use crore_core::{Name, Revision};
-use crore_store::registry::{Define, RegistryEntry, RegistryTable, RegistryValue};
+use crore_store::registry::{Define, DefineGuard, RegistryEntry, RegistryTable, RegistryValue};
 
 use crate::bug::planted;
 use crate::drop_guard::DropGuard;
@@ -99,6 +99,30 @@ impl Limits<'_> {
     pub async fn set(self, name: Name, limit: Limit) -> Result<Revision, Error> {
         limit.check()?;
         self.inner.change_limits(Define::set(name, RegistryValue::Limit(limit))).await
+    }
+
+    /// Sets a limit if `accepts` holds for its current entry (`None`: there is none); `false`: it does not. `accepts`
+    /// may be called more than once.
+    pub async fn set_if(
+        self,
+        name: Name,
+        limit: Limit,
+        accepts: impl Fn(Option<&RegistryEntry>) -> bool + Send + Sync,
+    ) -> Result<bool, Error> {
+        limit.check()?;
+        loop {
+            let entry = self.get(&name).await?;
+            if !accepts(entry.as_ref()) {
+                return Ok(false);
+            }
+            let guard = entry.map_or(DefineGuard::Absent, |entry| DefineGuard::At(entry.revision));
+            let set = Define::set(name.clone(), RegistryValue::Limit(limit.clone()));
+            match self.inner.change_limits(Define { guard, ..set }).await {
+                // Another caller changed it meanwhile: check the new one.
+                Err(Error::Refused { .. }) => {}
+                set => return set.map(|_| true),
+            }
+        }
     }
 
     /// Removes a limit, if it exists.

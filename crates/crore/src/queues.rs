@@ -65,6 +65,22 @@ impl Queues<'_> {
         self.inner.change_queue(queue, change).await
     }
 
+    /// Like [`change`](Self::change), if `accepts` holds for the current entry (`None`: the queue has no settings of
+    /// its own); `false`: it does not.
+    pub async fn change_if(
+        self,
+        queue: Name,
+        change: impl Fn(&mut QueueSettings) + Send + Sync,
+        accepts: impl Fn(Option<&RegistryEntry>) -> bool + Send + Sync,
+    ) -> Result<bool, Error> {
+        Ok(self.inner.change_queue_if(queue, change, accepts).await?.is_some())
+    }
+
+    /// The entry of a queue; `None`: it has no settings of its own.
+    pub async fn entry(self, queue: &Name) -> Result<Option<RegistryEntry>, Error> {
+        self.inner.entry(RegistryTable::Queues, queue).await
+    }
+
     /// Pauses a queue: its jobs are not handed out. Running jobs continue.
     pub async fn pause(self, queue: Name) -> Result<(), Error> {
         self.inner.set_paused(queue, true).await
@@ -92,15 +108,30 @@ impl EngineInner {
         queue: Name,
         change: impl Fn(&mut QueueSettings) + Send + Sync,
     ) -> Result<QueueSettings, Error> {
+        let changed = self.change_queue_if(queue, change, |_| true).await?;
+        Ok(changed.unwrap_or(self.queues))
+    }
+
+    /// `None`: `accepts` does not hold.
+    async fn change_queue_if(
+        &self,
+        queue: Name,
+        change: impl Fn(&mut QueueSettings) + Send + Sync,
+        accepts: impl Fn(Option<&RegistryEntry>) -> bool + Send + Sync,
+    ) -> Result<Option<QueueSettings>, Error> {
         loop {
-            let (mut settings, guard) = self.queue_entry(&queue).await?;
+            let entry = self.entry(RegistryTable::Queues, &queue).await?;
+            if !accepts(entry.as_ref()) {
+                return Ok(None);
+            }
+            let (mut settings, guard) = self.settings_of(entry);
             change(&mut settings);
             let to = DefineAction::Set(RegistryValue::Queue(settings));
             let define = Define { name: queue.clone(), action: to, guard, expires_after: None };
             match self.define(define).await {
                 // Another caller changed the settings meanwhile: apply the change to the new ones.
                 Err(Error::Refused { .. }) => {}
-                defined => return defined.map(|_| settings),
+                defined => return defined.map(|_| Some(settings)),
             }
         }
     }
@@ -130,12 +161,16 @@ impl EngineInner {
         &self,
         queue: &Name,
     ) -> Result<(QueueSettings, DefineGuard), Error> {
-        Ok(match self.entry(RegistryTable::Queues, queue).await? {
+        Ok(self.settings_of(self.entry(RegistryTable::Queues, queue).await?))
+    }
+
+    fn settings_of(&self, entry: Option<RegistryEntry>) -> (QueueSettings, DefineGuard) {
+        match entry {
             Some(RegistryEntry { value: RegistryValue::Queue(settings), revision, .. }) => {
                 (settings, DefineGuard::At(revision))
             }
             _ => (self.queues, DefineGuard::Absent),
-        })
+        }
     }
 }
 

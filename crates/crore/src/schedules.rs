@@ -48,6 +48,18 @@ impl Schedules<'_> {
         missed: Missed,
         job: NewJob,
     ) -> Result<(), Error> {
+        self.set_if((name, |_| true), timing, missed, job).await.map(drop)
+    }
+
+    /// Like [`set`](Self::set), if the predicate holds for the current entry (`None`: there is none); `false`: it does
+    /// not.
+    pub async fn set_if(
+        self,
+        (name, accepts): (Name, impl Fn(Option<&RegistryEntry>) -> bool + Send + Sync),
+        timing: Timing,
+        missed: Missed,
+        job: NewJob,
+    ) -> Result<bool, Error> {
         check_not_of_handler(&name)?;
         let inner = self.inner;
         let now = inner.now();
@@ -59,6 +71,9 @@ impl Schedules<'_> {
         }
         loop {
             let existing = inner.schedule(&name).await?;
+            if !accepts(existing.as_ref().map(|(_, entry)| entry)) {
+                return Ok(false);
+            }
             let (cursor, paused, guard) = match &existing {
                 Some((old, entry)) if old.timing == timing => {
                     (old.cursor, old.paused, DefineGuard::At(entry.revision))
@@ -69,7 +84,7 @@ impl Schedules<'_> {
             let (timing, job) = (timing.clone(), job.clone());
             let schedule = Schedule { timing, missed, job, cursor, paused };
             if inner.define_schedule(&name, schedule, guard).await? {
-                return Ok(());
+                return Ok(true);
             }
         }
     }

@@ -155,7 +155,16 @@ impl Worker<'_> {
     fn fetch_request(&self) -> Result<Fetch, Error> {
         let (queues, order) = (self.queues.clone()?, self.order);
         let worker = Name::new("worker", "library")?;
-        Ok(Fetch { queues, kinds: None, handled: None, n: 1, order, worker, wait: FETCH_TIMEOUT })
+        Ok(Fetch {
+            queues,
+            kinds: None,
+            handled: None,
+            n: 1,
+            order,
+            worker,
+            wait: FETCH_TIMEOUT,
+            within: None,
+        })
     }
 
     /// The next job; `None`: the worker was stopped.

@@ -6,6 +6,7 @@
 
 mod caller;
 mod failures;
+mod grant;
 mod listen_rules;
 mod token;
 mod tokens;
@@ -23,6 +24,8 @@ use http::header::{RETRY_AFTER, WWW_AUTHENTICATE};
 use tokio::time::Instant;
 
 pub use caller::{Caller, Certificate, Identity, PeerUser, REQUEST_ID};
+pub use grant::Grant;
+pub(crate) use grant::list as list_patterns;
 pub use listen_rules::{ListenRefused, ListenWarning, Protection, may_listen};
 pub use token::Token;
 pub use token::{random, redacted};
@@ -75,6 +78,8 @@ pub struct Access {
     failures: FailureLimiter,
     /// Calls of authenticated callers without the needed scope.
     denials: FailureLimiter,
+    loopback: Grant,
+    anyone: Grant,
 }
 
 /// User id of root, who can act as every user anyway.
@@ -88,7 +93,7 @@ pub enum AccessDenied {
     /// The caller is not known to be the server's own user, and there is no token yet.
     UserNotAdmitted,
     /// The caller is authenticated, but lacks the scope.
-    MissingScope(Identity, Scope),
+    MissingScope(Identity, &'static [Scope]),
     /// Too many failures from this address; retry after this time.
     RateLimited(Duration),
     /// The credentials are malformed.
@@ -101,7 +106,9 @@ impl Access {
     pub(crate) fn new(engine: Engine, options: Options) -> Self {
         let tokens = TokenCache::new(engine.clone());
         let (failures, denials) = Default::default();
-        Self { engine, options, tokens, failures, denials }
+        let loopback = Grant::unrestricted(Identity::Loopback, Scopes::all());
+        let anyone = Grant::unrestricted(Identity::Anyone, Scopes::all());
+        Self { engine, options, tokens, failures, denials, loopback, anyone }
     }
 
     /// Tells the cache that this server changed the tokens.
@@ -109,36 +116,36 @@ impl Access {
         self.tokens.changed();
     }
 
-    /// Authenticates a call that needs this scope; `None`: any scope is enough. A valid token is always admitted,
-    /// even if others behind the same address fail.
+    /// Authenticates a call that needs one of these scopes; none: any scope is enough. A valid token is always
+    /// admitted, even if others behind the same address fail.
     pub async fn admit(
         &self,
         caller: &Caller,
-        needs: Option<Scope>,
-    ) -> Result<Identity, AccessDenied> {
+        needs: &'static [Scope],
+    ) -> Result<Grant, AccessDenied> {
         let token = bearer(caller)?;
         let now = self.engine.status().now();
         let snapshot = self.tokens.snapshot().await.map_err(AccessDenied::Unavailable)?;
         let is_open = !snapshot.any_exist && self.is_trusted_user(caller);
-        let (who, scopes) = if is_open && caller.is_local() {
-            (Identity::Loopback, Scopes::all())
+        let grant = if is_open && caller.is_local() {
+            self.loopback.clone()
         } else if !snapshot.any_exist && self.options.insecure && self.options.own_user.is_none() {
-            (Identity::Anyone, Scopes::all())
+            self.anyone.clone()
         } else if let Some(token) = token {
-            let Some(token) = snapshot.find(token, now) else { return Err(self.fail(caller)) };
-            (Identity::Token { id: token.id.clone(), name: token.name.clone() }, token.scopes)
+            snapshot.find(token, now).ok_or_else(|| self.fail(caller))?
         } else if let Some(Certificate(name)) = &caller.certificate {
-            let scopes = self.options.certificate_scopes;
-            (Identity::Certificate(Arc::clone(name)), scopes)
+            let who = Identity::Certificate(Arc::clone(name));
+            Grant::unrestricted(who, self.options.certificate_scopes)
         } else if !snapshot.any_exist && !self.is_trusted_user(caller) {
             return Err(self.limited(caller, AccessDenied::UserNotAdmitted));
         } else {
             return Err(self.fail(caller));
         };
         match needs {
-            Some(scope) if !scopes.has(scope) => Err(AccessDenied::MissingScope(who, scope)),
-            None if scopes == Scopes::NONE => Err(self.fail(caller)),
-            _ => Ok(who),
+            [] if grant.scopes() == Scopes::NONE => Err(self.fail(caller)),
+            [] => Ok(grant),
+            needs if needs.iter().any(|scope| grant.has(*scope)) => Ok(grant),
+            needs => Err(AccessDenied::MissingScope(grant.who().clone(), needs)),
         }
     }
 
@@ -249,16 +256,19 @@ impl IntoResponse for AccessDenied {
     fn into_response(self) -> Response {
         match self {
             Self::Unauthenticated => token_needed(
-                "this call needs a valid access token: `Authorization: Bearer crore_…`",
+                "this call needs a valid access token: `Authorization: Bearer crore_…`; on the command line, set \
+                 `CRORE_TOKEN` or `--token-file`",
             ),
             Self::UserNotAdmitted => token_needed(
                 "this call needs an access token: jobs can run programs on the server's machine, so only the server's \
                  own user is admitted without one; as that user, run `crore token create NAME --preset admin`, and \
-                 send `Authorization: Bearer crore_…`",
+                 send `Authorization: Bearer crore_…`; on the command line, set `CRORE_TOKEN` or `--token-file`",
             ),
-            Self::MissingScope(_, scope) => {
+            Self::MissingScope(_, scopes) => {
+                let scopes: Vec<_> = scopes.iter().map(|scope| format!("`{scope}`")).collect();
+                let scopes = scopes.join(" or ");
                 let detail =
-                    format!("this call needs the scope `{scope}`, which the caller does not have");
+                    format!("this call needs the scope {scopes}, which the caller does not have");
                 Fault::new(Code::ScopeMissing, detail).into_response()
             }
             Self::RateLimited(wait) => {

@@ -2,7 +2,8 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use crore_core::{Name, Time};
+use crore_core::restriction::NamePattern;
+use crore_core::{Name, Restriction, Time};
 use crore_wire::TokenSecret;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
@@ -33,6 +34,8 @@ pub struct Token {
     pub created_at: Time,
     /// Expiry time.
     pub expires_at: Option<Time>,
+    /// The queues and kinds that its bearer is restricted to.
+    pub only: Restriction,
     hash: TokenHash,
 }
 
@@ -63,33 +66,48 @@ struct StoredToken {
     hash: String,
     created_at: Time,
     expires_at: Option<Time>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    queues: Vec<String>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    kinds: Vec<String>,
 }
 
-const VERSION: u8 = 1;
+const UNRESTRICTED: u8 = 1;
+/// A token with `queues` or `kinds`. Servers that do not know them must not accept it.
+const RESTRICTED: u8 = 2;
+
+/// The definition of a new token.
+#[derive(Debug)]
+pub(super) struct TokenPlan {
+    pub(super) name: Name,
+    pub(super) scopes: Scopes,
+    pub(super) only: Restriction,
+    pub(super) expires_at: Option<Time>,
+}
 
 impl Token {
     /// Creates a token. Its text is not stored anywhere.
-    pub(super) fn mint(
-        name: Name,
-        scopes: Scopes,
-        created_at: Time,
-        expires_at: Option<Time>,
-    ) -> Result<(Self, TokenSecret), Error> {
+    pub(super) fn mint(plan: TokenPlan, created_at: Time) -> Result<(Self, TokenSecret), Error> {
+        let TokenPlan { name, scopes, only, expires_at } = plan;
         let id = random::<ID_CHARS>()?;
         let text = format!("{PREFIX}{id}_{}", random::<SECRET_CHARS>()?);
         let (id, hash) = (Name::new("token", &id)?, TokenHash::of(&text));
-        Ok((Self { id, name, scopes, created_at, expires_at, hash }, TokenSecret::new(text)))
+        let token = Self { id, name, scopes, created_at, expires_at, only, hash };
+        Ok((token, TokenSecret::new(text)))
     }
 
     /// Encodes the token for the store.
     pub(super) fn stored(&self) -> String {
+        let texts = |patterns: &[NamePattern]| patterns.iter().map(ToString::to_string).collect();
         let stored = StoredToken {
-            version: VERSION,
+            version: if self.only.is_none() { UNRESTRICTED } else { RESTRICTED },
             name: self.name.clone(),
             scopes: self.scopes.iter().collect(),
             hash: URL_SAFE_NO_PAD.encode(self.hash.0),
             created_at: self.created_at,
             expires_at: self.expires_at,
+            queues: texts(self.only.queues()),
+            kinds: texts(self.only.kinds()),
         };
         serde_json::to_string(&stored).unwrap_or_default()
     }
@@ -98,15 +116,22 @@ impl Token {
     pub(super) fn read(id: Name, stored: &str) -> Option<Self> {
         let stored: StoredToken = serde_json::from_str(stored).ok()?;
         let hash = URL_SAFE_NO_PAD.decode(&stored.hash).ok()?;
+        let only = Restriction::new(&stored.queues, &stored.kinds).ok()?;
+        let is_known = match stored.version {
+            UNRESTRICTED => only.is_none(),
+            RESTRICTED => true,
+            _ => false,
+        };
         Some(Self {
             id,
             name: stored.name,
             scopes: stored.scopes.into_iter().collect(),
             created_at: stored.created_at,
             expires_at: stored.expires_at,
+            only,
             hash: TokenHash(hash.try_into().ok()?),
         })
-        .filter(|_| stored.version == VERSION)
+        .filter(|_| is_known)
     }
 
     pub(super) const fn hash(&self) -> &TokenHash {
@@ -182,8 +207,9 @@ mod tests {
     fn minted() -> (Token, TokenSecret) {
         let name = Name::new("name", "mailer").expect("a name");
         let scopes = [Scope::Push, Scope::Read].into_iter().collect();
-        let now = Time::from_millis(1000);
-        Token::mint(name, scopes, now, Some(Time::from_millis(2000))).expect("minted")
+        let expires_at = Some(Time::from_millis(2000));
+        let plan = TokenPlan { name, scopes, only: Restriction::default(), expires_at };
+        Token::mint(plan, Time::from_millis(1000)).expect("minted")
     }
 
     #[test]
@@ -206,11 +232,24 @@ mod tests {
         let token = Token::read(id.clone(), stored).expect("version 1 stays readable");
         assert_eq!(token.hash, TokenHash([1; 32]));
         assert_eq!(token.scopes.iter().collect::<Vec<_>>(), [Scope::Push, Scope::Operate]);
-        assert_eq!(
-            Token::read(id.clone(), &stored.replace("\"version\":1", "\"version\":2")),
-            None
-        );
+        assert!(token.only.is_none());
+        let version_3 = stored.replace("\"version\":1", "\"version\":3");
+        assert_eq!(Token::read(id.clone(), &version_3), None);
         assert_eq!(Token::read(id, "{}"), None);
+    }
+
+    #[test]
+    fn a_restricted_token_has_a_version_that_servers_without_restrictions_refuse() {
+        let id = Name::new("token", "abcdefghijkl").expect("a name");
+        let stored = r#"{"version":2,"name":"mailer","scopes":["push"],"hash":"AQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQE","created_at":1000,"expires_at":null,"queues":["mail*"],"kinds":["send","render*"]}"#;
+        let token = Token::read(id.clone(), stored).expect("version 2 stays readable");
+        let patterns =
+            |all: &[NamePattern]| all.iter().map(ToString::to_string).collect::<Vec<_>>();
+        assert_eq!(patterns(token.only.queues()), ["mail*"]);
+        assert_eq!(patterns(token.only.kinds()), ["send", "render*"]);
+        assert_eq!(token.stored(), stored);
+        // A restriction that its version does not announce is not dropped.
+        assert_eq!(Token::read(id, &stored.replace("\"version\":2", "\"version\":1")), None);
     }
 
     #[test]

@@ -7,14 +7,15 @@ use std::time::Duration;
 
 use crore::Engine;
 use crore::store::registry::RegistryValue;
-use crore_core::{Code, Invalid, Name, Span};
+use crore_core::{Code, Invalid, Name, Restriction, Span};
 use crore_wire::TokenSecret;
 use crore_wire::api::tokens::NewToken;
 use tokio::time::Instant;
 
 use super::Error;
-use super::token::{PresentedToken, Token, TokenHash};
-use crate::scope::Scopes;
+use super::grant::Grant;
+use super::token::{PresentedToken, Token, TokenHash, TokenPlan};
+use crate::scope::{Scope, Scopes};
 
 /// Creates and stores a token; its text is returned only here. Works without a server, so that the first token can be
 /// created offline. A name that is in use is refused; two concurrent calls may both get it, with different ids.
@@ -26,6 +27,11 @@ pub async fn create(engine: &Engine, new: &NewToken) -> Result<(Token, TokenSecr
         let why = "a token needs at least one scope; set `scopes` or a `preset`";
         return Err(Invalid::new(Code::Malformed, "scopes", why).into());
     }
+    let only = Restriction::new(&new.queues, &new.kinds)?;
+    if scopes.has(Scope::Admin) && !only.is_none() {
+        let why = "the scope `admin` cannot be restricted to queues or kinds";
+        return Err(Invalid::new(Code::Malformed, "scopes", why).into());
+    }
     let expires_in = new.expires_in.map(|period| period.0);
     if expires_in.is_some_and(Span::is_zero) {
         return Err(Invalid::new(Code::TimeRange, "expires_in", "`0s` is too short").into());
@@ -35,7 +41,8 @@ pub async fn create(engine: &Engine, new: &NewToken) -> Result<(Token, TokenSecr
         return Err(crore::Error::Refused { what, why: "the name is already in use" }.into());
     }
     let now = engine.status().now();
-    let (token, secret) = Token::mint(name, scopes, now, expires_in.map(|span| now.after(span)))?;
+    let expires_at = expires_in.map(|span| now.after(span));
+    let (token, secret) = Token::mint(TokenPlan { name, scopes, only, expires_at }, now)?;
     engine.tokens().add(token.id.clone(), token.stored()).await?;
     Ok((token, secret))
 }
@@ -78,7 +85,7 @@ const MAX_AGE: Duration = Duration::from_secs(1);
 /// Snapshot of the tokens.
 #[derive(Debug)]
 pub(super) struct TokenSnapshot {
-    tokens: BTreeMap<Name, Arc<Token>>,
+    tokens: BTreeMap<Name, (Token, Grant)>,
     /// Whether any token exists, including unreadable ones.
     pub(super) any_exist: bool,
     read_at: Instant,
@@ -91,15 +98,15 @@ impl TokenSnapshot {
 
     /// Whether the token with this id exists and has not expired.
     pub(super) fn is_valid(&self, id: &Name, now: crore_core::Time) -> bool {
-        self.tokens.get(id).is_some_and(|token| token.is_valid(now))
+        self.tokens.get(id).is_some_and(|(token, _)| token.is_valid(now))
     }
 
-    /// The presented token, if it is known and has not expired.
-    pub(super) fn find(&self, text: &str, now: crore_core::Time) -> Option<Arc<Token>> {
+    /// What the presented token grants, if it is known and has not expired.
+    pub(super) fn find(&self, text: &str, now: crore_core::Time) -> Option<Grant> {
         let presented = PresentedToken::read(text)?;
         let token = self.tokens.get(presented.id);
-        let is_it = presented.is(token.map_or(&TokenHash::NONE, |token| token.hash()));
-        token.filter(|token| is_it && token.is_valid(now)).cloned()
+        let is_it = presented.is(token.map_or(&TokenHash::NONE, |(token, _)| token.hash()));
+        token.filter(|(token, _)| is_it && token.is_valid(now)).map(|(_, grant)| grant.clone())
     }
 }
 
@@ -137,7 +144,10 @@ impl TokenCache {
                 let (mut any, mut by_id) = (false, BTreeMap::new());
                 for token in tokens {
                     any = true;
-                    by_id.extend(token.map(|token| (token.id.clone(), Arc::new(token))));
+                    by_id.extend(token.map(|token| {
+                        let grant = Grant::of_token(&token);
+                        (token.id.clone(), (token, grant))
+                    }));
                 }
                 let snapshot = Arc::new(TokenSnapshot { tokens: by_id, any_exist: any, read_at });
                 let mut last = self.snapshot.write().unwrap_or_else(PoisonError::into_inner);

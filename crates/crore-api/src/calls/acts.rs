@@ -7,7 +7,7 @@ use crore_wire::api::act as wire;
 use futures_util::stream::{Stream, unfold};
 use tokio::sync::mpsc;
 
-use crate::{Api, Fault};
+use crate::{Api, Fault, Grant};
 
 /// An action on all jobs that match a filter.
 #[derive(Debug, Clone)]
@@ -33,7 +33,14 @@ pub enum BulkStep {
 
 impl Api {
     /// Acts on a job, and returns its new state; `None`: the job was removed.
-    pub async fn act_on_job(&self, id: JobId, act: &JobAction) -> Result<Option<State>, Fault> {
+    pub async fn act_on_job(
+        &self,
+        grant: &Grant,
+        id: JobId,
+        act: &JobAction,
+    ) -> Result<Option<State>, Fault> {
+        check_act(grant, act)?;
+        self.check_jobs(grant, &[id]).await?;
         match self.engine().jobs().act(id.into(), act).await? {
             ActionResult::Applied(state) => Ok(state),
             ActionResult::NotFound => Err(Fault::missing(format!("job {id}"))),
@@ -44,13 +51,23 @@ impl Api {
     }
 
     /// Acts on all jobs that match.
-    pub async fn act_on_all(&self, bulk: &BulkAction) -> Result<wire::Progress, Fault> {
-        let BulkAction { filter, act, run } = bulk;
+    pub async fn act_on_all(
+        &self,
+        grant: &Grant,
+        mut bulk: BulkAction,
+    ) -> Result<wire::Progress, Fault> {
+        restrict_bulk(grant, &mut bulk)?;
+        let BulkAction { filter, act, run } = &bulk;
         Ok(progress(self.engine().jobs().act_on_all(filter, act, *run, |_| true).await?))
     }
 
     /// Acts on all jobs that match, and reports progress. Dropping the stream stops the action.
-    pub fn act_on_all_in_steps(&self, bulk: BulkAction) -> impl Stream<Item = BulkStep> + use<> {
+    pub fn act_on_all_in_steps(
+        &self,
+        grant: &Grant,
+        mut bulk: BulkAction,
+    ) -> Result<impl Stream<Item = BulkStep> + use<>, Invalid> {
+        restrict_bulk(grant, &mut bulk)?;
         let (sender, receiver) = mpsc::unbounded_channel();
         let engine = self.engine().clone();
         tokio::spawn(async move {
@@ -63,11 +80,30 @@ impl Api {
             // The receiver may be gone.
             let _ = sender.send(last);
         });
-        unfold(receiver, |mut receiver| async {
+        Ok(unfold(receiver, |mut receiver| async {
             let step = receiver.recv().await?;
             Some((step, receiver))
-        })
+        }))
     }
+}
+
+/// Refuses to move jobs to a queue outside the restriction.
+fn check_act(grant: &Grant, act: &JobAction) -> Result<(), Invalid> {
+    match act {
+        JobAction::Change(JobChanges { queue: Some(queue), .. }) => grant.check_queue(queue),
+        _ => Ok(()),
+    }
+}
+
+/// Restricts a bulk action to jobs that the caller may touch. One that names a queue or kind outside is refused.
+fn restrict_bulk(grant: &Grant, bulk: &mut BulkAction) -> Result<(), Invalid> {
+    let JobFilter { queue, kind, within, .. } = &mut bulk.filter;
+    let queue = queue.as_ref().map_or(Ok(()), |queue| grant.check_queue(queue));
+    let kind = kind.as_ref().map_or(Ok(()), |kind| grant.check_kind(kind));
+    queue.and(kind).map_err(|invalid| invalid.inside("filter"))?;
+    check_act(grant, &bulk.act).map_err(|invalid| invalid.inside("change"))?;
+    *within = grant.only().cloned();
+    Ok(())
 }
 
 const fn why(refusal: Refusal) -> &'static str {
@@ -125,6 +161,7 @@ fn filter(filter: &wire::Filter) -> Result<JobFilter, Invalid> {
         kind: name("filter.kind", &filter.kind)?,
         labels: filter.labels.0.clone().into_iter().collect(),
         pushed_before: filter.pushed_before.map(|moment| moment.0),
+        within: None,
     };
     match (read == JobFilter::default(), filter.all) {
         (true, false) => {

@@ -10,11 +10,12 @@ use crore_core::{Code, Invalid, Name};
 use crore_wire::api::backups::Backup;
 use tokio::task::spawn_blocking;
 
-use crate::{Api, Fault};
+use crate::{Api, Fault, Grant};
 
 impl Api {
     /// Copies the store into the backup directory, under a new name. Returns when the copy is durable.
-    pub async fn create_backup(&self, name: &str) -> Result<Backup, Fault> {
+    pub async fn create_backup(&self, grant: &Grant, name: &str) -> Result<Backup, Fault> {
+        grant.check_unrestricted("backups")?;
         check(name)?;
         let Some(dir) = self.options().backups.clone() else {
             let detail = "this server has no backup directory; set `store.backups`";

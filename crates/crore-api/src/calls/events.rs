@@ -6,8 +6,8 @@ use crore_wire::api::events::{self as wire, EventsQuery, What};
 use crore_wire::units::Moment;
 use tokio::sync::OwnedSemaphorePermit;
 
-use crate::params::optional_name;
-use crate::{Api, Fault};
+use super::jobs::filter_names;
+use crate::{Api, Fault, Grant};
 
 /// A permit to listen; dropping it releases it.
 #[derive(Debug)]
@@ -22,6 +22,7 @@ pub struct Subscription {
     api: Api,
     queue: Option<Name>,
     kind: Option<Name>,
+    grant: Grant,
     _permit: ListenerPermit,
 }
 
@@ -33,13 +34,13 @@ impl Api {
         Ok(ListenerPermit { _permit: permit })
     }
 
-    /// Subscribes to events from now on.
-    pub fn subscribe(&self, which: &EventsQuery) -> Result<Subscription, Fault> {
-        let queue = optional_name("queue", which.queue.as_deref())?;
-        let kind = optional_name("kind", which.kind.as_deref())?;
+    /// Subscribes to events from now on. Events of jobs outside the caller's restriction are left out.
+    pub fn subscribe(&self, grant: &Grant, which: &EventsQuery) -> Result<Subscription, Fault> {
+        let (queue, kind) = filter_names(grant, which.queue.as_deref(), which.kind.as_deref())?;
         let permit = self.acquire_listener()?;
         let listener = self.engine().listen();
-        Ok(Subscription { listener, api: self.clone(), queue, kind, _permit: permit })
+        let (api, grant) = (self.clone(), grant.clone());
+        Ok(Subscription { listener, api, queue, kind, grant, _permit: permit })
     }
 }
 
@@ -61,6 +62,7 @@ impl Subscription {
     fn matches(&self, event: &EngineEvent) -> bool {
         self.queue.as_ref().is_none_or(|queue| event.queue == *queue)
             && self.kind.as_ref().is_none_or(|kind| event.kind == *kind)
+            && self.grant.covers(&event.queue, &event.kind)
     }
 }
 

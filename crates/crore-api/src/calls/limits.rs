@@ -4,31 +4,52 @@ use crore::store::registry::{RegistryEntry, RegistryValue};
 use crore_core::{Name, limit};
 use crore_wire::api::limits::{Limit, Limits};
 
-use crate::{Api, Fault};
+use crate::if_match::{IfMatch, Tagged, tag_of};
+use crate::{Api, Fault, Grant};
+
+/// How an error names them. A limit may count jobs of any queue and kind together.
+const LIMITS: &str = "limits";
 
 impl Api {
     /// All limits.
-    pub async fn list_limits(&self) -> Result<Limits, Fault> {
+    pub async fn list_limits(&self, grant: &Grant) -> Result<Limits, Fault> {
+        grant.check_unrestricted(LIMITS)?;
         let entries = self.engine().limits().list().await?;
         Ok(Limits { limits: entries.iter().filter_map(limit_of).collect() })
     }
 
     /// A limit.
-    pub async fn get_limit(&self, name: &Name) -> Result<Limit, Fault> {
-        let limit = self.engine().limits().get(name).await?.as_ref().and_then(limit_of);
-        limit.ok_or_else(|| Fault::missing(format!("limit `{name}`")))
+    pub async fn get_limit(&self, grant: &Grant, name: &Name) -> Result<Tagged<Limit>, Fault> {
+        grant.check_unrestricted(LIMITS)?;
+        let entry = self.engine().limits().get(name).await?;
+        let tag = entry.as_ref().map(tag_of);
+        let value = entry.as_ref().and_then(limit_of);
+        let value = value.ok_or_else(|| Fault::missing(format!("limit `{name}`")))?;
+        Ok(Tagged { value, tag })
     }
 
     /// Sets a limit. It applies from the next fetch on, also to waiting jobs.
-    pub async fn set_limit(&self, name: Name, text: &str) -> Result<Limit, Fault> {
+    pub async fn set_limit(
+        &self,
+        grant: &Grant,
+        name: Name,
+        text: &str,
+        if_match: &IfMatch,
+    ) -> Result<Tagged<Limit>, Fault> {
+        grant.check_unrestricted(LIMITS)?;
         let limit = limit::Limit::parse(text)?;
-        let set = Limit { name: name.to_string(), limit: limit.to_string() };
-        self.engine().limits().set(name, limit).await?;
-        Ok(set)
+        let value = Limit { name: name.to_string(), limit: limit.to_string() };
+        let accepts = |entry: Option<&RegistryEntry>| if_match.accepts(entry);
+        if !self.engine().limits().set_if(name.clone(), limit, accepts).await? {
+            return Err(IfMatch::failed(&format!("limit `{name}`")));
+        }
+        let tag = self.engine().limits().get(&name).await?.as_ref().map(tag_of);
+        Ok(Tagged { value, tag })
     }
 
     /// Removes a limit, if it exists.
-    pub async fn delete_limit(&self, name: Name) -> Result<(), Fault> {
+    pub async fn delete_limit(&self, grant: &Grant, name: Name) -> Result<(), Fault> {
+        grant.check_unrestricted(LIMITS)?;
         self.engine().limits().remove(name).await?;
         Ok(())
     }

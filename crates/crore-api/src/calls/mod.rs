@@ -24,7 +24,8 @@ mod workers;
 
 pub use acts::{BulkAction, BulkStep, change};
 pub use events::{ListenerPermit, Subscription, event};
-pub use handlers::{HandlerList, HandlerView};
+pub use handlers::{HandlerList, HandlerView, check_define};
 pub use jobs::JobPage;
 pub use push::{broken_dependency, pushed, pushed_result, refused_result, unreadable_job};
-pub use schedules::ScheduleView;
+pub use schedules::{NewSchedule, ScheduleView};
+pub use work::restrict_fetch;

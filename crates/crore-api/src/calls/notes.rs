@@ -7,22 +7,25 @@ use crore_core::{Code, Invalid, JobId, Time};
 use crore_wire::api::notes::{HowFar, Line, NewNote, NewNotes, Noted, Notes};
 use crore_wire::units::Moment;
 
-use crate::{Api, Fault};
+use crate::{Api, Fault, Grant};
 
 impl Api {
     /// Stores notes of running deliveries.
-    pub async fn add_notes(&self, notes: NewNotes) -> Result<Noted, Fault> {
+    pub async fn add_notes(&self, grant: &Grant, notes: NewNotes) -> Result<Noted, Fault> {
+        let which = || notes.notes.iter().map(|note| JobId::from(note.id).into()).collect();
+        self.check_selected(grant, which).await?;
         let notes = notes.notes.into_iter().enumerate().map(read).collect::<Result<_, _>>()?;
         let kept = self.engine().deliveries().note(notes).await?;
         Ok(Noted { kept })
     }
 
     /// The newest progress and the newest log lines of a job.
-    pub async fn get_notes(&self, id: JobId) -> Result<Notes, Fault> {
+    pub async fn get_notes(&self, grant: &Grant, id: JobId) -> Result<Notes, Fault> {
+        self.check_jobs(grant, &[id]).await?;
         let notes = self.engine().jobs().notes(id).await?;
         if notes == Default::default() {
             // Tells a job without notes from a missing job.
-            self.get_job(id).await?;
+            self.get_job(grant, id).await?;
         }
         let progress = notes.progress.map(|(at, percent, text)| HowFar {
             at: Moment(at),

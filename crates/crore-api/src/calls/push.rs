@@ -3,26 +3,112 @@
 use crore::IdempotencyKey;
 use crore::push::{BatchResult, PushResult};
 use crore_core::job::{DependencyTarget, Spec};
-use crore_core::{Batch, Code, Encoding, Invalid, JobId, Name, NewJob, Payload};
+use crore_core::push::{GroupRef, NewDependencyTarget};
+use crore_core::{Batch, Code, Encoding, Invalid, JobId, Name, NewJob, OwnerId, Payload};
 use crore_wire::api::Problem;
 use crore_wire::api::push::{PushStatus, Pushed};
 
 use crate::planted;
 use crate::status::status;
-use crate::{Api, Fault};
+use crate::{Api, Grant, Scope};
 
 impl Api {
-    /// Pushes a batch, under an idempotency key if there is one.
+    /// Pushes a batch, under an idempotency key if there is one. Jobs that the caller may not push are refused
+    /// individually.
     pub async fn push(
         &self,
-        batch: Batch,
+        grant: &Grant,
+        mut batch: Batch,
         key: Option<&IdempotencyKey>,
-    ) -> Result<BatchResult, Fault> {
-        let pushes = match key {
+    ) -> Result<BatchResult, crore::Error> {
+        let refused = match grant.owner() {
+            None => Vec::new(),
+            Some(owner) => self.own_batch(grant, owner, &mut batch).await?,
+        };
+        let mut pushes = match key {
             Some(key) if !planted!("bug-33") => self.engine().push_once(key, batch).await,
             _ => self.engine().push_all(batch).await,
+        }?;
+        for (n, invalid) in refused {
+            if let Some(result) = pushes.jobs.get_mut(n) {
+                *result = PushResult::Invalid(invalid.inside(&format!("jobs[{n}]")));
+            }
+        }
+        Ok(pushes)
+    }
+
+    /// Marks jobs and groups as created by the caller. Jobs that it may not push are replaced by one that fails every
+    /// check, and returned with their positions.
+    async fn own_batch(
+        &self,
+        grant: &Grant,
+        owner: OwnerId,
+        batch: &mut Batch,
+    ) -> Result<Vec<(usize, Invalid)>, crore::Error> {
+        for group in &mut batch.groups {
+            group.maker = Some(owner);
+        }
+        let mut refused = Vec::new();
+        for (n, job) in batch.jobs.iter_mut().enumerate() {
+            match self.check_push(grant, job).await {
+                Ok(()) => job.spec.pusher = Some(owner),
+                Err(crore::Error::Invalid(invalid)) => {
+                    refused.push((n, invalid));
+                    *job = unreadable_job()?;
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(refused)
+    }
+
+    /// Refuses a job that the caller may not push: by its queue or kind, by the group that it joins, and, if the
+    /// caller is restricted, by the jobs and groups that it waits for.
+    pub(super) async fn check_push(
+        &self,
+        grant: &Grant,
+        job: &mut NewJob,
+    ) -> Result<(), crore::Error> {
+        if grant.only().is_some() {
+            // The queue that the handler would supply is the one to check.
+            self.engine().handlers().settle_queue(job).await?;
+        }
+        grant.may(Scope::Push, &job.spec.queue, &job.spec.kind)?;
+        self.check_relations(grant, job).await
+    }
+
+    /// Refuses a job that joins a group of another token, or, if the caller is restricted, waits for jobs and groups
+    /// that it may not see.
+    pub(super) async fn check_relations(
+        &self,
+        grant: &Grant,
+        job: &NewJob,
+    ) -> Result<(), crore::Error> {
+        if let Some(GroupRef::Id(id)) = job.group {
+            self.check_group(grant, id).await?;
+        }
+        match grant.only() {
+            Some(_) => self.check_waits(grant, job).await,
+            None => Ok(()),
+        }
+    }
+
+    async fn check_waits(&self, grant: &Grant, job: &NewJob) -> Result<(), crore::Error> {
+        let inside = |error: crore::Error| match error {
+            crore::Error::Invalid(invalid) => invalid.inside("after").into(),
+            other => other,
         };
-        Ok(pushes?)
+        let mut jobs = Vec::new();
+        for dependency in &job.after {
+            match dependency.on {
+                NewDependencyTarget::Job(id) => jobs.push(id),
+                NewDependencyTarget::Group(GroupRef::Id(id)) => {
+                    self.check_group(grant, id).await.map_err(inside)?;
+                }
+                NewDependencyTarget::Earlier(_) | NewDependencyTarget::Group(GroupRef::New(_)) => {}
+            }
+        }
+        self.check_jobs(grant, &jobs).await.map_err(inside)
     }
 }
 

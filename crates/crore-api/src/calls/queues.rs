@@ -2,14 +2,15 @@
 
 use std::collections::BTreeMap;
 
-use crore::store::registry::{QueueSettings, RegistryValue};
+use crore::store::registry::{QueueSettings, RegistryEntry, RegistryValue};
 use crore::store::views::JobCount;
 use crore_core::{Code, Invalid, Name};
 use crore_wire::api::enums;
 use crore_wire::api::queues::{ChangeQueue, Drained, Queue, Queues, QueuesQuery};
 use crore_wire::units::Period;
 
-use crate::{Api, Fault, cursor};
+use crate::if_match::{IfMatch, Tagged, tag_of};
+use crate::{Api, Fault, Grant, cursor};
 
 /// The largest integer that every JSON parser reads exactly.
 const MAX_COUNT: u64 = (1 << 53) - 1;
@@ -21,8 +22,8 @@ const DEFAULT_PAGE: usize = 1000;
 type States = BTreeMap<String, u64>;
 
 impl Api {
-    /// A page of the queues that have jobs or settings, by name.
-    pub async fn list_queues(&self, which: QueuesQuery) -> Result<Queues, Fault> {
+    /// A page of the queues that have jobs or settings, by name, as far as the caller may see them.
+    pub async fn list_queues(&self, grant: &Grant, which: QueuesQuery) -> Result<Queues, Fault> {
         let max = self.engine().status().caps().page;
         let limit = which.limit.unwrap_or(DEFAULT_PAGE.min(max));
         if limit == 0 || limit > max {
@@ -36,8 +37,11 @@ impl Api {
                 queues.insert(entry.name, (settings, States::new()));
             }
         }
-        for count in self.engine().jobs().counts(None).await? {
+        for count in self.counts(grant, None).await? {
             add(&mut queues.entry(count.queue.clone()).or_default().1, &count);
+        }
+        if let Some(only) = grant.only() {
+            queues.retain(|queue, _| only.covers_queue(queue));
         }
         if let Some(after) = &after {
             queues = queues.split_off(after);
@@ -50,17 +54,25 @@ impl Api {
     }
 
     /// A queue. A queue that was never used is empty and has default settings.
-    pub async fn get_queue(&self, name: &Name) -> Result<Queue, Fault> {
-        let settings = self.engine().queues().get(name).await?;
+    pub async fn get_queue(&self, grant: &Grant, name: &Name) -> Result<Tagged<Queue>, Fault> {
         let mut states = States::new();
-        for count in self.engine().jobs().counts(Some(name.clone())).await? {
+        for count in self.counts(grant, Some(name.as_str())).await? {
             add(&mut states, &count);
         }
-        Ok(queue(name, &settings, states))
+        let settings = self.engine().queues().get(name).await?;
+        let tag = self.engine().queues().entry(name).await?.as_ref().map(tag_of);
+        Ok(Tagged { value: queue(name, &settings, states), tag })
     }
 
     /// Changes settings of a queue.
-    pub async fn change_queue(&self, name: &Name, changes: ChangeQueue) -> Result<Queue, Fault> {
+    pub async fn change_queue(
+        &self,
+        grant: &Grant,
+        name: &Name,
+        changes: ChangeQueue,
+        if_match: &IfMatch,
+    ) -> Result<Tagged<Queue>, Fault> {
+        grant.check_whole_queue(name)?;
         for (field, n) in [("max_done", changes.max_done), ("max_dead", changes.max_dead)] {
             if n.flatten().is_some_and(|n| n > MAX_COUNT) {
                 let message = format!("must be at most {MAX_COUNT}, or `null` for no limit");
@@ -74,24 +86,35 @@ impl Api {
             settings.keep_dead = changes.keep_dead.map_or(settings.keep_dead, |keep| keep.0);
             settings.max_dead = changes.max_dead.map_or(settings.max_dead, or_unlimited);
         };
-        self.engine().queues().change(name.clone(), change).await?;
-        self.get_queue(name).await
+        let accepts = |entry: Option<&RegistryEntry>| if_match.accepts(entry);
+        if !self.engine().queues().change_if(name.clone(), change, accepts).await? {
+            return Err(IfMatch::failed(&format!("queue `{name}`")));
+        }
+        self.get_queue(grant, name).await
     }
 
     /// Pauses a queue: its jobs are not delivered; running jobs continue.
-    pub async fn pause_queue(&self, name: &Name) -> Result<Queue, Fault> {
+    pub async fn pause_queue(&self, grant: &Grant, name: &Name) -> Result<Tagged<Queue>, Fault> {
+        grant.check_whole_queue(name)?;
         self.engine().queues().pause(name.clone()).await?;
-        self.get_queue(name).await
+        self.get_queue(grant, name).await
     }
 
     /// Resumes a queue.
-    pub async fn resume_queue(&self, name: &Name) -> Result<Queue, Fault> {
+    pub async fn resume_queue(&self, grant: &Grant, name: &Name) -> Result<Tagged<Queue>, Fault> {
+        grant.check_whole_queue(name)?;
         self.engine().queues().resume(name.clone()).await?;
-        self.get_queue(name).await
+        self.get_queue(grant, name).await
     }
 
     /// Pauses a queue, and waits until none of its jobs runs.
-    pub async fn drain_queue(&self, name: Name, wait: Option<Period>) -> Result<Drained, Fault> {
+    pub async fn drain_queue(
+        &self,
+        grant: &Grant,
+        name: Name,
+        wait: Option<Period>,
+    ) -> Result<Drained, Fault> {
+        grant.check_whole_queue(&name)?;
         // The queue is paused in any case, even if the wait ends early.
         self.engine().queues().pause(name.clone()).await?;
         let drained = tokio::select! {

@@ -9,7 +9,8 @@ use crore_wire::api::push;
 use crore_wire::api::schedules::{self as wire, PreviewQuery, Ticks};
 use crore_wire::units::Moment;
 
-use crate::{Api, Fault};
+use crate::if_match::{IfMatch, Tagged, tag_of};
+use crate::{Api, Fault, Grant};
 
 /// Default number of previewed ticks.
 const TICKS: usize = 10;
@@ -23,12 +24,24 @@ pub struct ScheduleView {
     pub schedule: Box<Schedule>,
     /// The next tick, unless the schedule is paused.
     pub next_at: Option<Time>,
+    tag: String,
+}
+
+/// A schedule to set.
+#[derive(Debug)]
+pub struct NewSchedule {
+    /// When it ticks.
+    pub timing: Timing,
+    /// Policy for missed ticks.
+    pub missed: Missed,
+    /// The job to push.
+    pub job: NewJob,
 }
 
 impl ScheduleView {
     /// Converts to the type of the native API.
     pub fn to_wire(&self, format: Format) -> wire::Schedule {
-        let Self { name, schedule, next_at } = self;
+        let Self { name, schedule, next_at, .. } = self;
         wire::Schedule {
             name: name.to_string(),
             timing: schedule.timing.to_string(),
@@ -41,47 +54,108 @@ impl ScheduleView {
 }
 
 impl Api {
-    /// All schedules.
-    pub async fn list_schedules(&self) -> Result<Vec<ScheduleView>, Fault> {
+    /// All schedules whose jobs the caller may see.
+    pub async fn list_schedules(&self, grant: &Grant) -> Result<Vec<ScheduleView>, Fault> {
         let entries = self.engine().schedules().list().await?;
-        Ok(entries.into_iter().filter_map(|entry| self.schedule_of(entry)).collect())
+        let mut shown = Vec::new();
+        for schedule in entries.into_iter().filter_map(|entry| self.schedule_of(entry)) {
+            match self.check_scheduled(grant, &schedule.schedule.job).await {
+                Ok(()) => shown.push(schedule),
+                Err(crore::Error::Invalid(_)) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(shown)
     }
 
     /// A schedule.
-    pub async fn get_schedule(&self, name: &Name) -> Result<ScheduleView, Fault> {
+    pub async fn get_schedule(
+        &self,
+        grant: &Grant,
+        name: &Name,
+    ) -> Result<Tagged<ScheduleView>, Fault> {
+        let schedule = self.find_schedule(grant, name).await?;
+        let value = schedule.ok_or_else(|| Fault::missing(format!("schedule `{name}`")))?;
+        Ok(Tagged { tag: Some(value.tag.clone()), value })
+    }
+
+    /// A schedule, if it exists. One whose jobs the caller may not see is refused.
+    async fn find_schedule(
+        &self,
+        grant: &Grant,
+        name: &Name,
+    ) -> Result<Option<ScheduleView>, Fault> {
         let entry = self.engine().schedules().get(name).await?;
         let schedule = entry.and_then(|entry| self.schedule_of(entry));
-        schedule.ok_or_else(|| Fault::missing(format!("schedule `{name}`")))
+        if let Some(schedule) = &schedule {
+            self.check_scheduled(grant, &schedule.schedule.job).await?;
+        }
+        Ok(schedule)
+    }
+
+    /// Refuses the job of a schedule if it is outside the caller's restriction.
+    async fn check_scheduled(&self, grant: &Grant, job: &NewJob) -> Result<(), crore::Error> {
+        if grant.only().is_none() {
+            return Ok(());
+        }
+        let mut job = job.clone();
+        self.engine().handlers().settle_queue(&mut job).await?;
+        Ok(grant.check_job(&job.spec).map_err(|invalid| invalid.inside("job"))?)
     }
 
     /// Sets a schedule. If the timing is unchanged, its next tick stays, so that a program may set it at every start.
     pub async fn set_schedule(
         &self,
+        grant: &Grant,
         name: Name,
-        timing: Timing,
-        missed: Missed,
-        job: NewJob,
+        new: NewSchedule,
+        if_match: &IfMatch,
     ) -> Result<(), Fault> {
-        self.engine().schedules().set(name, timing, missed.into(), job).await?;
-        Ok(())
+        let NewSchedule { timing, missed, mut job } = new;
+        if grant.only().is_some() {
+            // A later handler must not move the jobs to another queue.
+            self.engine().handlers().settle_queue(&mut job).await?;
+            self.check_scheduled(grant, &job).await?;
+            self.find_schedule(grant, &name).await?;
+        }
+        self.check_relations(grant, &job).await.map_err(inside_job)?;
+        let accepts = |entry: Option<&RegistryEntry>| if_match.accepts(entry);
+        let named = (name.clone(), accepts);
+        match self.engine().schedules().set_if(named, timing, missed.into(), job).await? {
+            true => Ok(()),
+            false => Err(IfMatch::failed(&format!("schedule `{name}`"))),
+        }
     }
 
     /// Removes a schedule, if it exists. Jobs that it pushed stay.
-    pub async fn delete_schedule(&self, name: Name) -> Result<(), Fault> {
+    pub async fn delete_schedule(&self, grant: &Grant, name: Name) -> Result<(), Fault> {
+        if grant.only().is_some() {
+            self.find_schedule(grant, &name).await?;
+        }
         self.engine().schedules().remove(name).await?;
         Ok(())
     }
 
     /// Pauses a schedule.
-    pub async fn pause_schedule(&self, name: &Name) -> Result<ScheduleView, Fault> {
+    pub async fn pause_schedule(
+        &self,
+        grant: &Grant,
+        name: &Name,
+    ) -> Result<Tagged<ScheduleView>, Fault> {
+        self.find_schedule(grant, name).await?;
         self.engine().schedules().pause(name).await?;
-        self.get_schedule(name).await
+        self.get_schedule(grant, name).await
     }
 
     /// Resumes a schedule, from now on.
-    pub async fn resume_schedule(&self, name: &Name) -> Result<ScheduleView, Fault> {
+    pub async fn resume_schedule(
+        &self,
+        grant: &Grant,
+        name: &Name,
+    ) -> Result<Tagged<ScheduleView>, Fault> {
+        self.find_schedule(grant, name).await?;
         self.engine().schedules().resume(name).await?;
-        self.get_schedule(name).await
+        self.get_schedule(grant, name).await
     }
 
     /// The next ticks of a timing.
@@ -97,9 +171,18 @@ impl Api {
     }
 
     fn schedule_of(&self, entry: RegistryEntry) -> Option<ScheduleView> {
+        let tag = tag_of(&entry);
         let RegistryValue::Schedule(schedule) = entry.value else { return None };
         let next = self.engine().schedules().preview(&schedule.timing, 1).pop();
         let next_at = next.filter(|_| !schedule.paused);
-        Some(ScheduleView { name: entry.name, schedule, next_at })
+        Some(ScheduleView { name: entry.name, schedule, next_at, tag })
+    }
+}
+
+/// Names the job in front of the field of an error.
+fn inside_job(error: crore::Error) -> crore::Error {
+    match error {
+        crore::Error::Invalid(invalid) => invalid.inside("job").into(),
+        other => other,
     }
 }

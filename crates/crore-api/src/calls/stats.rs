@@ -5,17 +5,23 @@ use crore_core::Name;
 use crore_wire::api::stats::{Point, Stats, StatsQuery, Step};
 use crore_wire::units::Moment;
 
-use crate::params::optional_name;
-use crate::{Api, Fault};
+use super::jobs::filter_names;
+use crate::{Api, Fault, Grant};
 
 impl Api {
-    /// Number of jobs by queue, kind and state; zeros are left out.
-    pub async fn counts(&self, queue: Option<&str>) -> Result<Vec<JobCount>, Fault> {
-        Ok(self.engine().jobs().counts(optional_name("queue", queue)?).await?)
+    /// Number of jobs by queue, kind and state; zeros, and jobs that the caller may not see, are left out.
+    pub async fn counts(&self, grant: &Grant, queue: Option<&str>) -> Result<Vec<JobCount>, Fault> {
+        let (queue, _) = filter_names(grant, queue, None)?;
+        let mut counts = self.engine().jobs().counts(queue).await?;
+        if grant.only().is_some() {
+            counts.retain(|count| grant.covers(&count.queue, &count.kind));
+        }
+        Ok(counts)
     }
 
     /// A statistic over time, oldest first.
-    pub async fn stats(&self, which: StatsQuery) -> Result<Stats, Fault> {
+    pub async fn stats(&self, grant: &Grant, which: StatsQuery) -> Result<Stats, Fault> {
+        grant.check_unrestricted("statistics")?;
         let StatsQuery { series, step } = which;
         let step = step.unwrap_or_default();
         let stored = match step {

@@ -6,7 +6,7 @@ use crore_wire::api::tokens::{NewToken, Token as Shown, Tokens};
 use crore_wire::units::Moment;
 
 use crate::access::{self, Token};
-use crate::{Api, Fault};
+use crate::{Api, Fault, Grant};
 
 impl From<&Token> for Shown {
     fn from(token: &Token) -> Self {
@@ -14,6 +14,8 @@ impl From<&Token> for Shown {
             id: token.id.to_string(),
             name: token.name.to_string(),
             scopes: token.scopes.iter().collect(),
+            queues: token.only.queues().iter().map(ToString::to_string).collect(),
+            kinds: token.only.kinds().iter().map(ToString::to_string).collect(),
             created_at: Moment(token.created_at),
             expires_at: token.expires_at.map(Moment),
         }
@@ -22,13 +24,19 @@ impl From<&Token> for Shown {
 
 impl Api {
     /// All tokens, without their secrets.
-    pub async fn list_tokens(&self) -> Result<Tokens, Fault> {
+    pub async fn list_tokens(&self, grant: &Grant) -> Result<Tokens, Fault> {
+        grant.check_unrestricted("tokens")?;
         let tokens = access::list(self.engine()).await?;
         Ok(Tokens { tokens: tokens.iter().map(Into::into).collect() })
     }
 
     /// Creates a token. Its secret is returned here and never again.
-    pub async fn create_token(&self, request: &NewToken) -> Result<(Token, TokenSecret), Fault> {
+    pub async fn create_token(
+        &self,
+        grant: &Grant,
+        request: &NewToken,
+    ) -> Result<(Token, TokenSecret), Fault> {
+        grant.check_unrestricted("tokens")?;
         let made = access::create(self.engine(), request).await;
         // Also after an error: the token may have been stored.
         self.access().tokens_changed();
@@ -36,7 +44,8 @@ impl Api {
     }
 
     /// Revokes a token, by its id or its name. Calls in progress continue.
-    pub async fn delete_token(&self, id: &Name) -> Result<Token, Fault> {
+    pub async fn delete_token(&self, grant: &Grant, id: &Name) -> Result<Token, Fault> {
+        grant.check_unrestricted("tokens")?;
         let removed = access::remove(self.engine(), id.as_str()).await;
         self.access().tokens_changed();
         removed?.ok_or_else(|| Fault::missing(format!("token `{id}`")))

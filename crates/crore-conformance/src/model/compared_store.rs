@@ -82,7 +82,7 @@ impl<'a> ComparedStore<'a> {
         let batch = Batch {
             groups: groups
                 .iter()
-                .map(|open| NewGroup { open: *open == GroupOpenness::Open })
+                .map(|open| NewGroup { open: *open == GroupOpenness::Open, maker: None })
                 .collect(),
             jobs: self.observed.new_jobs(jobs, groups.len()),
         };

@@ -97,7 +97,7 @@ pub(super) const fn recorded_push(pushed: Pushed) -> response::RecordedPush {
 fn batch(context: &mut SimContext) -> Batch {
     let mut batch = Batch::default();
     if context.config.jobs.groups && context.rng.one_in(3) {
-        batch.groups.push(NewGroup { open: context.rng.one_in(3) });
+        batch.groups.push(NewGroup { open: context.rng.one_in(3), maker: None });
     }
     for place in 0..context.rng.between(1, context.config.jobs.max_batch) as usize {
         let mut job = new_job(context);

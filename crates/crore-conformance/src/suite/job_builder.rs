@@ -28,12 +28,12 @@ pub(super) fn jobs(queue: &str, n: usize) -> Vec<NewJob> {
 
 /// A batch with one sealed group.
 pub(super) fn grouped(jobs: Vec<NewJob>) -> Batch {
-    Batch { groups: vec![NewGroup { open: false }], jobs }
+    Batch { groups: vec![NewGroup { open: false, maker: None }], jobs }
 }
 
 /// A batch with one group that may still grow.
 pub(super) fn open_group(jobs: Vec<NewJob>) -> Batch {
-    Batch { groups: vec![NewGroup { open: true }], jobs }
+    Batch { groups: vec![NewGroup { open: true, maker: None }], jobs }
 }
 
 /// Builder methods for a new job.

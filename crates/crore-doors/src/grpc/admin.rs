@@ -6,7 +6,10 @@ use crore::events::ListenerItem;
 use crore::store::views;
 use crore_api::Fault;
 use crore_api::audit::AuditDetails;
-use crore_api::calls::{self, BulkAction, BulkStep, HandlerList, HandlerView, ScheduleView};
+use crore_api::calls::{
+    self, BulkAction, BulkStep, HandlerList, HandlerView, NewSchedule, ScheduleView,
+};
+use crore_api::if_match::IfMatch;
 use crore_core::schedule::Timing;
 use crore_core::{Code, Invalid, Name, State, Time};
 use crore_wire::Format;
@@ -21,6 +24,7 @@ use futures_util::stream::{Stream, StreamExt, unfold};
 use tonic::{Request, Response, Status};
 
 use super::fault::{invalid, missing};
+use super::grant;
 use crate::Doors;
 
 #[derive(Debug, Clone)]
@@ -40,8 +44,9 @@ impl admin_server::Admin for AdminService {
     }
 
     async fn counts(&self, request: Request<v1::QueueRef>) -> AdminReply<v1::CountsResponse> {
+        let grant = grant(&request)?;
         let queue = non_empty(request.into_inner().queue);
-        let counts = self.0.api().counts(queue.as_deref()).await?;
+        let counts = self.0.api().counts(&grant, queue.as_deref()).await?;
         let shown = |count: &views::JobCount| v1::Count {
             queue: count.queue.to_string(),
             kind: count.kind.to_string(),
@@ -52,22 +57,28 @@ impl admin_server::Admin for AdminService {
     }
 
     async fn pause_queue(&self, request: Request<v1::QueueRef>) -> AdminReply<v1::Nothing> {
+        let grant = grant(&request)?;
         let queue = name("queue", &request.into_inner().queue)?;
-        empty_response(format!("queue {queue}"), self.0.api().pause_queue(&queue).await)
+        let done = self.0.api().pause_queue(&grant, &queue).await;
+        empty_response(format!("queue {queue}"), done)
     }
 
     async fn resume_queue(&self, request: Request<v1::QueueRef>) -> AdminReply<v1::Nothing> {
+        let grant = grant(&request)?;
         let queue = name("queue", &request.into_inner().queue)?;
-        empty_response(format!("queue {queue}"), self.0.api().resume_queue(&queue).await)
+        let done = self.0.api().resume_queue(&grant, &queue).await;
+        empty_response(format!("queue {queue}"), done)
     }
 
-    async fn list_schedules(&self, _: Request<v1::Nothing>) -> AdminReply<v1::Schedules> {
-        let schedules = self.0.api().list_schedules().await?;
+    async fn list_schedules(&self, request: Request<v1::Nothing>) -> AdminReply<v1::Schedules> {
+        let grant = grant(&request)?;
+        let schedules = self.0.api().list_schedules(&grant).await?;
         let schedules = schedules.iter().map(schedule).collect();
         Ok(Response::new(v1::Schedules { schedules }))
     }
 
     async fn set_schedule(&self, request: Request<v1::Schedule>) -> AdminReply<v1::Nothing> {
+        let grant = grant(&request)?;
         let request = request.into_inner();
         let name = name("name", &request.name)?;
         let timing = Timing::parse("timing", &request.timing).map_err(invalid)?;
@@ -78,57 +89,71 @@ impl admin_server::Admin for AdminService {
         let job = request.job.ok_or_else(|| missing("job"))?;
         let job = job.read().map_err(|bad| invalid(bad.inside("job")))?;
         let about = format!("schedule {name}: {timing}");
-        empty_response(about, self.0.api().set_schedule(name, timing, missed, job).await)
+        let new = NewSchedule { timing, missed, job };
+        empty_response(about, self.0.api().set_schedule(&grant, name, new, &IfMatch::ANY).await)
     }
 
     async fn delete_schedule(&self, request: Request<v1::Named>) -> AdminReply<v1::Nothing> {
+        let grant = grant(&request)?;
         let name = name("name", &request.into_inner().name)?;
-        empty_response(format!("schedule {name}"), self.0.api().delete_schedule(name).await)
+        let about = format!("schedule {name}");
+        empty_response(about, self.0.api().delete_schedule(&grant, name).await)
     }
 
-    async fn list_limits(&self, _: Request<v1::Nothing>) -> AdminReply<v1::Limits> {
-        let limits = self.0.api().list_limits().await?.limits.into_iter();
+    async fn list_limits(&self, request: Request<v1::Nothing>) -> AdminReply<v1::Limits> {
+        let grant = grant(&request)?;
+        let limits = self.0.api().list_limits(&grant).await?.limits.into_iter();
         let limits = limits.map(|shown| v1::Limit { name: shown.name, limit: shown.limit });
         Ok(Response::new(v1::Limits { limits: limits.collect() }))
     }
 
     async fn set_limit(&self, request: Request<v1::Limit>) -> AdminReply<v1::Nothing> {
+        let grant = grant(&request)?;
         let request = request.into_inner();
         let name = name("name", &request.name)?;
-        let set = self.0.api().set_limit(name, &request.limit).await;
+        let set = self.0.api().set_limit(&grant, name, &request.limit, &IfMatch::ANY).await;
+        let set = set.map(|set| set.value);
         let about = set.as_ref().map(|set| format!("limit {}: {}", set.name, set.limit));
         empty_response(about.unwrap_or_default(), set)
     }
 
     async fn delete_limit(&self, request: Request<v1::Named>) -> AdminReply<v1::Nothing> {
+        let grant = grant(&request)?;
         let name = name("name", &request.into_inner().name)?;
-        empty_response(format!("limit {name}"), self.0.api().delete_limit(name).await)
+        let about = format!("limit {name}");
+        empty_response(about, self.0.api().delete_limit(&grant, name).await)
     }
 
-    async fn list_handlers(&self, _: Request<v1::Nothing>) -> AdminReply<v1::Handlers> {
-        let HandlerList { handlers, unreadable } = self.0.api().list_handlers().await?;
+    async fn list_handlers(&self, request: Request<v1::Nothing>) -> AdminReply<v1::Handlers> {
+        let grant = grant(&request)?;
+        let HandlerList { handlers, unreadable } = self.0.api().list_handlers(&grant).await?;
         let handlers = handlers.iter().map(handler).collect();
         Ok(Response::new(v1::Handlers { handlers, unreadable }))
     }
 
     async fn set_handler(&self, request: Request<v1::Handler>) -> AdminReply<v1::Handler> {
+        let grant = grant(&request)?;
         let request = request.into_inner();
         let kind = name("kind", &request.kind)?;
         let definition: SetHandler =
             Format::Json.decode(request.handler.as_bytes()).map_err(invalid)?;
-        let set = self.0.api().set_handler(kind.clone(), definition).await?;
+        let set =
+            self.0.api().set_handler(&grant, kind.clone(), definition, &IfMatch::ANY).await?.value;
         let mut response = Response::new(handler(&set));
         response.extensions_mut().insert(AuditDetails(format!("handler {kind}")));
         Ok(response)
     }
 
     async fn delete_handler(&self, request: Request<v1::Named>) -> AdminReply<v1::Nothing> {
+        let grant = grant(&request)?;
         let kind = name("name", &request.into_inner().name)?;
-        empty_response(format!("handler {kind}"), self.0.api().delete_handler(kind).await)
+        let about = format!("handler {kind}");
+        empty_response(about, self.0.api().delete_handler(&grant, kind).await)
     }
 
-    async fn list_workers(&self, _: Request<v1::Nothing>) -> AdminReply<v1::Workers> {
-        let workers = self.0.api().list_workers(Format::Json).await?;
+    async fn list_workers(&self, request: Request<v1::Nothing>) -> AdminReply<v1::Workers> {
+        let grant = grant(&request)?;
+        let workers = self.0.api().list_workers(&grant, Format::Json).await?;
         let workers = workers.into_iter().map(|shown| v1::Worker {
             name: shown.name,
             about: String::from_utf8_lossy(shown.about.bytes()).into_owned(),
@@ -153,10 +178,12 @@ impl admin_server::Admin for AdminService {
         &self,
         request: Request<v1::ActRequest>,
     ) -> AdminReply<AdminStream<v1::ActProgress>> {
+        let grant = grant(&request)?;
         let request = act_on_all_request(request.into_inner()).map_err(invalid)?;
-        let bulk =
-            BulkAction::try_from(&request).map_err(|bad| invalid(without_prefix("filter", bad)))?;
-        let steps = self.0.api().act_on_all_in_steps(bulk).map(|step| match step {
+        let outside = |bad| invalid(without_prefix("filter", bad));
+        let bulk = BulkAction::try_from(&request).map_err(outside)?;
+        let steps = self.0.api().act_on_all_in_steps(&grant, bulk).map_err(outside)?;
+        let steps = steps.map(|step| match step {
             BulkStep::Progress(progress) | BulkStep::Done(progress) => {
                 let api::Progress { seen, matched, done } = progress;
                 Ok(v1::ActProgress { seen, matched, done })
@@ -174,9 +201,10 @@ impl admin_server::Admin for AdminService {
         &self,
         request: Request<v1::ListenRequest>,
     ) -> AdminReply<AdminStream<v1::Event>> {
+        let grant = grant(&request)?;
         let request = request.into_inner();
         let which = EventsQuery { queue: non_empty(request.queue), kind: non_empty(request.kind) };
-        let subscription = self.0.api().subscribe(&which)?;
+        let subscription = self.0.api().subscribe(&grant, &which)?;
         let events = unfold(subscription, |mut subscription| async {
             let event = event(&subscription.next().await?);
             Some((Ok(event), subscription))
@@ -216,7 +244,7 @@ fn handler(view: &HandlerView) -> v1::Handler {
 }
 
 fn schedule(view: &ScheduleView) -> v1::Schedule {
-    let ScheduleView { name, schedule, next_at } = view;
+    let ScheduleView { name, schedule, next_at, .. } = view;
     v1::Schedule {
         name: name.to_string(),
         timing: schedule.timing.to_string(),

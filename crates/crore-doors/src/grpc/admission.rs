@@ -38,7 +38,7 @@ pub(super) async fn admit(entry: RoutedCall, mut request: Request, next: Next) -
     let response = match needs {
         RequiredAccess::Public => next.run(request).await,
         RequiredAccess::AnyScope => admit_any_call(api, request, next).await,
-        RequiredAccess::Scope(scope) => Gate { api, scope }.pass_call(request, next).await,
+        RequiredAccess::Scope(scopes) => Gate { api, scopes }.pass_call(request, next).await,
     };
     let extensions = response.extensions();
     let response = match (extensions.get::<Status>(), extensions.get::<Fault>()) {

@@ -7,10 +7,10 @@ use std::task::{Context as Waking, Poll};
 use crore::IdempotencyKey;
 use crore::actions::{JobAction, JobChanges};
 use crore::push::{BatchResult, PushResult};
-use crore_api::AdmittedCall;
 use crore_api::audit::AuditDetails;
 use crore_api::calls::{self, JobPage, unreadable_job};
 use crore_api::telemetry::{TraceContext, inherit};
+use crore_api::{AdmittedCall, Fault, Grant};
 use crore_core::job::{ClientId, DueTime};
 use crore_core::push::NewGroup;
 use crore_core::{Batch, Invalid, Job, JobId, Name, Span, Time};
@@ -22,6 +22,7 @@ use prost::Message;
 use tonic::{Request, Response, Status, Streaming};
 
 use super::fault::{failed, invalid, missing};
+use super::grant;
 use crate::Doors;
 use crate::worker_session::InFlight;
 
@@ -33,8 +34,8 @@ type JobsReply<T> = Result<Response<T>, Status>;
 #[tonic::async_trait]
 impl jobs_server::Jobs for JobsService {
     async fn push(&self, request: Request<v1::PushRequest>) -> JobsReply<v1::PushResponse> {
-        let context = context(&request);
-        push(self.0.clone(), request.into_inner(), context).await.map(Response::new)
+        let pusher = PushCaller::of(&self.0, &request)?;
+        pusher.push(request.into_inner()).await.map(Response::new)
     }
 
     type PushStreamStream = PushStream;
@@ -43,22 +44,22 @@ impl jobs_server::Jobs for JobsService {
         &self,
         request: Request<Streaming<v1::PushRequest>>,
     ) -> JobsReply<PushStream> {
-        let context = context(&request);
         let meter = AdmittedCall::of(request.extensions()).map(|call| call.meter());
         Ok(Response::new(PushStream {
-            doors: self.0.clone(),
-            context,
+            pusher: PushCaller::of(&self.0, &request)?,
             requests: Some(request.into_inner()),
             in_flight: InFlight::new(meter),
         }))
     }
 
     async fn get(&self, request: Request<v1::JobRef>) -> JobsReply<v1::Job> {
-        let job = get(&self.0, request.into_inner()).await?;
+        let grant = grant(&request)?;
+        let job = get(&self.0, &grant, request.into_inner()).await?;
         Ok(Response::new(v1::Job::of(&job, JobView::Full)))
     }
 
     async fn list(&self, request: Request<v1::ListRequest>) -> JobsReply<v1::ListResponse> {
+        let grant = grant(&request)?;
         let request = request.into_inner();
         let some = |text: String| (!text.is_empty()).then_some(text);
         let which = JobsQuery {
@@ -69,24 +70,28 @@ impl jobs_server::Jobs for JobsService {
             cursor: some(request.cursor),
             limit: (request.limit > 0).then_some(request.limit as usize),
         };
-        let JobPage { jobs, next } = self.0.api().list_jobs(which).await?;
+        let JobPage { jobs, next } = self.0.api().list_jobs(&grant, which).await?;
         let jobs = jobs.iter().map(|job| v1::Job::of(job, JobView::Summary)).collect();
         Ok(Response::new(v1::ListResponse { jobs, next: next.unwrap_or_default() }))
     }
 
     async fn cancel(&self, request: Request<v1::JobRef>) -> JobsReply<v1::Acted> {
-        act(&self.0, request.into_inner(), &JobAction::Cancel).await
+        let grant = grant(&request)?;
+        act((&self.0, &grant), request.into_inner(), &JobAction::Cancel).await
     }
 
     async fn retry(&self, request: Request<v1::JobRef>) -> JobsReply<v1::Acted> {
-        act(&self.0, request.into_inner(), &JobAction::Retry).await
+        let grant = grant(&request)?;
+        act((&self.0, &grant), request.into_inner(), &JobAction::Retry).await
     }
 
     async fn delete(&self, request: Request<v1::JobRef>) -> JobsReply<v1::Acted> {
-        act(&self.0, request.into_inner(), &JobAction::Delete).await
+        let grant = grant(&request)?;
+        act((&self.0, &grant), request.into_inner(), &JobAction::Delete).await
     }
 
     async fn change(&self, request: Request<v1::ChangeRequest>) -> JobsReply<v1::Acted> {
+        let grant = grant(&request)?;
         let request = request.into_inner();
         let queue = request.queue.as_deref().map(|queue| Name::new("queue", queue));
         let due = request.when.map(|when| match when {
@@ -95,14 +100,15 @@ impl jobs_server::Jobs for JobsService {
         });
         let queue = queue.transpose().map_err(invalid)?;
         let change = JobAction::Change(JobChanges { queue, priority: request.priority, due });
-        act(&self.0, request.job.ok_or_else(|| missing("job"))?, &change).await
+        act((&self.0, &grant), request.job.ok_or_else(|| missing("job"))?, &change).await
     }
 
     async fn wait(&self, request: Request<v1::WaitRequest>) -> JobsReply<v1::Ended> {
+        let grant = grant(&request)?;
         let request = request.into_inner();
         let id = JobId(request.id);
         let wait = Span::from_millis(request.wait_ms).min(self.0.api().options().max_wait);
-        let response = match self.0.api().wait_for_job(id, wait).await? {
+        let response = match self.0.api().wait_for_job(&grant, id, wait).await? {
             Some(ended) => v1::Ended {
                 id: request.id,
                 ended: true,
@@ -115,7 +121,8 @@ impl jobs_server::Jobs for JobsService {
                 error: ended.error.as_deref().unwrap_or_default().to_owned(),
             },
             None => {
-                let job = self.0.api().get_job(id).await?;
+                let job = self.0.engine().get(id).await.map_err(failed)?;
+                let job = job.ok_or_else(|| Fault::missing(format!("job {id}")))?;
                 v1::Ended {
                     id: request.id,
                     ended: job.live.state.has_ended(),
@@ -144,16 +151,20 @@ fn job_selector(job: v1::JobRef) -> Result<crore::store::jobs::JobSelector, Stat
     }
 }
 
-async fn get(doors: &Doors, job: v1::JobRef) -> Result<Job, Status> {
-    Ok(doors.api().get_job(job_selector(job)?).await?)
+async fn get(doors: &Doors, grant: &Grant, job: v1::JobRef) -> Result<Job, Status> {
+    Ok(doors.api().get_job(grant, job_selector(job)?).await?)
 }
 
-async fn act(doors: &Doors, job: v1::JobRef, act: &JobAction) -> JobsReply<v1::Acted> {
+async fn act(
+    (doors, grant): (&Doors, &Grant),
+    job: v1::JobRef,
+    act: &JobAction,
+) -> JobsReply<v1::Acted> {
     let id = match job.which {
         Some(job_ref::Which::Id(id)) => JobId(id),
-        _ => get(doors, job).await?.id,
+        _ => get(doors, grant, job).await?.id,
     };
-    let state = state(doors.api().act_on_job(id, act).await?);
+    let state = state(doors.api().act_on_job(grant, id, act).await?);
     let mut response = Response::new(v1::Acted { id: id.0, state });
     // For the audit log: the path does not name the job.
     response.extensions_mut().insert(AuditDetails(format!("job {id}")));
@@ -165,19 +176,29 @@ fn context<T>(request: &Request<T>) -> Option<Arc<str>> {
     request.extensions().get::<TraceContext>().map(|context| context.to_string().into())
 }
 
-async fn push(
+/// The caller of a push, or of a stream of pushes.
+#[derive(Clone)]
+struct PushCaller {
     doors: Doors,
-    mut request: v1::PushRequest,
+    grant: Grant,
     context: Option<Arc<str>>,
-) -> Result<v1::PushResponse, Status> {
-    let tag = std::mem::take(&mut request.tag);
-    let key = match request.idempotency_key.as_str() {
-        "" => None,
-        key => Some(IdempotencyKey::new("idempotency_key", key).map_err(invalid)?),
-    };
-    let (batch, faults) = read(request, context.as_ref()).map_err(invalid)?;
-    let pushes = doors.api().push(batch, key.as_ref()).await?;
-    Ok(v1::PushResponse { tag, ..push_response(pushes, faults) })
+}
+
+impl PushCaller {
+    fn of<T>(doors: &Doors, request: &Request<T>) -> Result<Self, Status> {
+        Ok(Self { doors: doors.clone(), grant: grant(request)?, context: context(request) })
+    }
+
+    async fn push(self, mut request: v1::PushRequest) -> Result<v1::PushResponse, Status> {
+        let tag = std::mem::take(&mut request.tag);
+        let key = match request.idempotency_key.as_str() {
+            "" => None,
+            key => Some(IdempotencyKey::new("idempotency_key", key).map_err(invalid)?),
+        };
+        let (batch, faults) = read(request, self.context.as_ref()).map_err(invalid)?;
+        let pushed = self.doors.api().push(&self.grant, batch, key.as_ref()).await;
+        Ok(v1::PushResponse { tag, ..push_response(pushed.map_err(failed)?, faults) })
+    }
 }
 
 /// Jobs that could not be read, with their positions.
@@ -189,7 +210,11 @@ fn read(
     request: v1::PushRequest,
     context: Option<&Arc<str>>,
 ) -> Result<(Batch, UnreadableJobs), Invalid> {
-    let groups = request.groups.into_iter().map(|group| NewGroup { open: group.open }).collect();
+    let groups = request
+        .groups
+        .into_iter()
+        .map(|group| NewGroup { open: group.open, maker: None })
+        .collect();
     let (mut jobs, mut faults) = (Vec::with_capacity(request.jobs.len()), UnreadableJobs::new());
     for (n, job) in request.jobs.into_iter().enumerate() {
         let read = job.read().map(|mut job| {
@@ -232,8 +257,7 @@ pub(super) fn pushed(index: usize, result: PushResult) -> v1::Pushed {
 
 /// A stream of batches. Each is pushed when it arrives; its response is sent when it is durable.
 pub(super) struct PushStream {
-    doors: Doors,
-    context: Option<Arc<str>>,
+    pusher: PushCaller,
     /// `None`: the client has closed the stream.
     requests: Option<Streaming<v1::PushRequest>>,
     in_flight: InFlight<Result<v1::PushResponse, Status>>,
@@ -248,7 +272,7 @@ impl Stream for PushStream {
             && let Poll::Ready(received) = requests.poll_next_unpin(waking)
         {
             match received {
-                Some(Ok(request)) if self.doors.engine().lifecycle().is_stopping() => {
+                Some(Ok(request)) if self.pusher.doors.engine().lifecycle().is_stopping() => {
                     drop(request);
                     self.requests = None;
                     self.in_flight.push(0, async { Err(failed(crore::Error::Stopping)) });
@@ -260,7 +284,7 @@ impl Stream for PushStream {
                         self.in_flight.push(0, async { Err(fault.into()) });
                         break;
                     }
-                    let pushed = push(self.doors.clone(), request, self.context.clone());
+                    let pushed = self.pusher.clone().push(request);
                     self.in_flight.push(bytes, pushed);
                 }
                 // Batches received before the error still get their responses.

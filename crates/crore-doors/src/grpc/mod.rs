@@ -21,8 +21,8 @@ mod work;
 use std::convert::Infallible;
 
 use axum::Router;
-use crore_api::Scope;
 use crore_api::middleware::from_fn;
+use crore_api::{Grant, Scope};
 use crore_core::settings::section;
 use crore_wire::grpc::DESCRIPTORS;
 use crore_wire::grpc::v1::admin_server::AdminServer;
@@ -56,15 +56,17 @@ enum RequiredAccess {
     Public,
     /// A token with any scope.
     AnyScope,
-    /// A token with this scope.
-    Scope(Scope),
+    /// A token with one of these scopes.
+    Scope(&'static [Scope]),
 }
 
-const PUSH: RequiredAccess = RequiredAccess::Scope(Scope::Push);
-const WORK: RequiredAccess = RequiredAccess::Scope(Scope::Work);
-const READ: RequiredAccess = RequiredAccess::Scope(Scope::Read);
-const OPERATE: RequiredAccess = RequiredAccess::Scope(Scope::Operate);
-const DEFINE: RequiredAccess = RequiredAccess::Scope(Scope::Define);
+const PUSH: RequiredAccess = RequiredAccess::Scope(&[Scope::Push]);
+const WORK: RequiredAccess = RequiredAccess::Scope(&[Scope::Work]);
+const READ: RequiredAccess = RequiredAccess::Scope(&[Scope::Read]);
+const OPERATE: RequiredAccess = RequiredAccess::Scope(&[Scope::Operate]);
+const DEFINE: RequiredAccess = RequiredAccess::Scope(&[Scope::Define]);
+/// Results of jobs that the caller pushed, or of all.
+const RESULT: RequiredAccess = RequiredAccess::Scope(&[Scope::Push, Scope::Read]);
 
 /// Every call with its required access. No other call is routed.
 #[rustfmt::skip]
@@ -77,7 +79,7 @@ const CALLS: &[(&str, RequiredAccess)] = &[
     ("/crore.v1.Jobs/Retry",           OPERATE),
     ("/crore.v1.Jobs/Delete",          OPERATE),
     ("/crore.v1.Jobs/Change",          OPERATE),
-    ("/crore.v1.Jobs/Wait",            PUSH),
+    ("/crore.v1.Jobs/Wait",            RESULT),
     ("/crore.v1.Work/Stream",          WORK),
     ("/crore.v1.Work/Fetch",           WORK),
     ("/crore.v1.Work/Renew",           WORK),
@@ -123,13 +125,18 @@ const CALLS: &[(&str, RequiredAccess)] = &[
     ("/jobworkerp.service.JobResultService/FindList",           READ),
     ("/jobworkerp.service.JobResultService/FindListByJobId",    READ),
     ("/jobworkerp.service.JobResultService/FindListByWorkerId", READ),
-    ("/jobworkerp.service.JobResultService/Listen",             PUSH),
+    ("/jobworkerp.service.JobResultService/Listen",             RESULT),
     ("/jobworkerp.service.JobResultService/Count",              READ),
     ("/grpc.health.v1.Health/Check",   RequiredAccess::Public),
     ("/grpc.health.v1.Health/Watch",   RequiredAccess::Public),
     ("/grpc.reflection.v1.ServerReflection/ServerReflectionInfo",      RequiredAccess::AnyScope),
     ("/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo", RequiredAccess::AnyScope),
 ];
+
+/// What the caller of a request may do.
+pub(crate) fn grant<T>(request: &tonic::Request<T>) -> Result<Grant, tonic::Status> {
+    Ok(Grant::from_extensions(request.extensions())?)
+}
 
 /// Names of all services.
 fn services() -> impl Iterator<Item = &'static str> {

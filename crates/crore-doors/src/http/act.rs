@@ -8,7 +8,7 @@ use crore_api::body::Decoded;
 use crore_api::calls::{self, BulkAction};
 use crore_api::negotiation::{Accept, Responder};
 use crore_api::params::PathParam;
-use crore_api::{Api, Fault};
+use crore_api::{Api, Fault, Grant};
 use crore_core::JobId;
 use crore_wire::api::act as wire;
 
@@ -23,11 +23,12 @@ use super::events;
 )]
 pub(super) async fn change(
     State(api): State<Api>,
+    grant: Grant,
     reply: Responder,
     id: PathParam,
     Decoded { value, .. }: Decoded<wire::Change>,
 ) -> Result<Response, Fault> {
-    act_on_one(&api, reply, id.job()?, &calls::change(&value)?).await
+    act_on_one((&api, &grant), reply, id.job()?, &calls::change(&value)?).await
 }
 
 /// Deletes a job. A running job cannot be deleted.
@@ -38,10 +39,11 @@ pub(super) async fn change(
 )]
 pub(super) async fn delete(
     State(api): State<Api>,
+    grant: Grant,
     reply: Responder,
     id: PathParam,
 ) -> Result<Response, Fault> {
-    act_on_one(&api, reply, id.job()?, &JobAction::Delete).await
+    act_on_one((&api, &grant), reply, id.job()?, &JobAction::Delete).await
 }
 
 /// Cancels a job. A running job is asked to stop.
@@ -52,10 +54,11 @@ pub(super) async fn delete(
 )]
 pub(super) async fn cancel(
     State(api): State<Api>,
+    grant: Grant,
     reply: Responder,
     id: PathParam,
 ) -> Result<Response, Fault> {
-    act_on_one(&api, reply, id.job()?, &JobAction::Cancel).await
+    act_on_one((&api, &grant), reply, id.job()?, &JobAction::Cancel).await
 }
 
 /// Retries a dead or cancelled job, or runs a scheduled job now.
@@ -66,19 +69,20 @@ pub(super) async fn cancel(
 )]
 pub(super) async fn retry(
     State(api): State<Api>,
+    grant: Grant,
     reply: Responder,
     id: PathParam,
 ) -> Result<Response, Fault> {
-    act_on_one(&api, reply, id.job()?, &JobAction::Retry).await
+    act_on_one((&api, &grant), reply, id.job()?, &JobAction::Retry).await
 }
 
 async fn act_on_one(
-    api: &Api,
+    (api, grant): (&Api, &Grant),
     reply: Responder,
     id: JobId,
     act: &JobAction,
 ) -> Result<Response, Fault> {
-    let state = api.act_on_job(id, act).await?.map(Into::into);
+    let state = api.act_on_job(grant, id, act).await?.map(Into::into);
     Ok(reply.ok(&wire::Acted { id: id.into(), state }))
 }
 
@@ -96,15 +100,16 @@ async fn act_on_one(
 )]
 pub(super) async fn act_on_all(
     State(api): State<Api>,
+    grant: Grant,
     accept: Accept,
     Decoded { value, .. }: Decoded<wire::ActOnAll>,
 ) -> Result<Response, Fault> {
     let bulk = BulkAction::try_from(&value)?;
     let about = AuditDetails::bulk_action(&value);
     let mut response = if accept.events {
-        events::progress(&api, bulk).into_response()
+        events::progress(&api, &grant, bulk)?.into_response()
     } else {
-        Responder(accept.format_or_json()).ok(&api.act_on_all(&bulk).await?)
+        Responder(accept.format_or_json()).ok(&api.act_on_all(&grant, bulk).await?)
     };
     response.extensions_mut().insert(about);
     Ok(response)

@@ -5,7 +5,7 @@ use axum::response::Response;
 use crore_api::audit::AuditDetails;
 use crore_api::body::Decoded;
 use crore_api::negotiation::Responder;
-use crore_api::{Api, Fault};
+use crore_api::{Api, Fault, Grant};
 use crore_wire::api::backups::{Backup, NewBackup};
 use http::StatusCode;
 
@@ -20,10 +20,11 @@ use http::StatusCode;
 )]
 pub(super) async fn create(
     State(api): State<Api>,
+    grant: Grant,
     reply: Responder,
     Decoded { value: NewBackup { name }, .. }: Decoded<NewBackup>,
 ) -> Result<Response, Fault> {
-    let made = api.create_backup(&name).await?;
+    let made = api.create_backup(&grant, &name).await?;
     let mut response = reply.with(StatusCode::CREATED, &made);
     response.extensions_mut().insert(AuditDetails(format!("backup {name}: {} bytes", made.bytes)));
     Ok(response)

@@ -9,7 +9,8 @@ use axum::response::{IntoResponse, Response};
 use crore::events::ListenerItem;
 use crore_api::calls::{self, BulkAction, BulkStep};
 use crore_api::params::QueryParams;
-use crore_api::{Api, Fault};
+use crore_api::{Api, Fault, Grant};
+use crore_core::Invalid;
 use crore_wire::api::events::{EventsQuery, MissedEvents};
 use futures_util::stream::{Stream, StreamExt, unfold};
 use serde::Serialize;
@@ -28,9 +29,10 @@ const KEEP_ALIVE: Duration = Duration::from_secs(15);
 )]
 pub(super) async fn listen(
     State(api): State<Api>,
+    grant: Grant,
     QueryParams(which): QueryParams<EventsQuery>,
 ) -> Result<Response, Fault> {
-    let subscription = api.subscribe(&which)?;
+    let subscription = api.subscribe(&grant, &which)?;
     let stream = unfold(subscription, |mut subscription| async {
         let event = match subscription.next().await? {
             ListenerItem::Missed(n) => event("missed", &MissedEvents { n }),
@@ -56,13 +58,14 @@ fn event<T: Serialize>(name: &str, value: &T) -> Event {
 /// The progress of a bulk act, as events.
 pub(super) fn progress(
     api: &Api,
+    grant: &Grant,
     bulk: BulkAction,
-) -> Sse<impl Stream<Item = Result<Event, Infallible>> + use<>> {
-    with_keep_alive(api.act_on_all_in_steps(bulk).map(|step| {
+) -> Result<Sse<impl Stream<Item = Result<Event, Infallible>> + use<>>, Invalid> {
+    Ok(with_keep_alive(api.act_on_all_in_steps(grant, bulk)?.map(|step| {
         Ok(match step {
             BulkStep::Progress(progress) => event("progress", &progress),
             BulkStep::Done(progress) => event("done", &progress),
             BulkStep::Failed(fault) => event("failed", fault.problem()),
         })
-    }))
+    })))
 }

@@ -4,7 +4,7 @@ use axum::extract::State;
 use axum::response::Response;
 use crore_api::body::Decoded;
 use crore_api::negotiation::Responder;
-use crore_api::{Api, Fault};
+use crore_api::{Api, Fault, Grant};
 use crore_wire::api::fetch::{self as wire, Delivered, Fetched};
 
 /// Fetches the next jobs, each under a lease.
@@ -18,10 +18,11 @@ use crore_wire::api::fetch::{self as wire, Delivered, Fetched};
 )]
 pub(super) async fn fetch(
     State(api): State<Api>,
+    grant: Grant,
     reply: Responder,
     Decoded { value: request, .. }: Decoded<wire::Fetch>,
 ) -> Result<Response, Fault> {
-    let jobs = api.fetch(request).await?;
+    let jobs = api.fetch(&grant, request).await?;
     let delivered = |job| Delivered { trace: api.trace_of(job), ..Delivered::of(job, reply.0) };
     Ok(reply.ok(&Fetched { jobs: jobs.iter().map(delivered).collect() }))
 }
@@ -34,8 +35,9 @@ pub(super) async fn fetch(
 )]
 pub(super) async fn renew(
     State(api): State<Api>,
+    grant: Grant,
     reply: Responder,
     Decoded { value: request, .. }: Decoded<wire::Renew>,
 ) -> Result<Response, Fault> {
-    Ok(reply.ok(&api.renew(&request).await?))
+    Ok(reply.ok(&api.renew(&grant, &request).await?))
 }

@@ -4,7 +4,7 @@ use axum::extract::State;
 use axum::response::Response;
 use crore_api::body::Decoded;
 use crore_api::negotiation::Responder;
-use crore_api::{Api, Fault};
+use crore_api::{Api, Fault, Grant};
 use crore_wire::api::finish as wire;
 
 /// Reports the outcomes of deliveries.
@@ -18,8 +18,9 @@ use crore_wire::api::finish as wire;
 )]
 pub(super) async fn finish(
     State(api): State<Api>,
+    grant: Grant,
     reply: Responder,
     Decoded { format, value: request }: Decoded<wire::Finish>,
 ) -> Result<Response, Fault> {
-    Ok(reply.ok(&api.finish(request, format).await?))
+    Ok(reply.ok(&api.finish(&grant, request, format).await?))
 }

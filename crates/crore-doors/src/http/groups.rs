@@ -4,7 +4,7 @@ use axum::extract::State;
 use axum::response::Response;
 use crore_api::negotiation::Responder;
 use crore_api::params::PathParam;
-use crore_api::{Api, Fault};
+use crore_api::{Api, Fault, Grant};
 use crore_wire::api::groups::Group;
 
 /// Gets a group with its counts.
@@ -15,10 +15,11 @@ use crore_wire::api::groups::Group;
 )]
 pub(super) async fn get(
     State(api): State<Api>,
+    grant: Grant,
     reply: Responder,
     id: PathParam,
 ) -> Result<Response, Fault> {
-    Ok(reply.ok(&api.get_group(id.group()?).await?))
+    Ok(reply.ok(&api.get_group(&grant, id.group()?).await?))
 }
 
 /// Seals a group: it then ends when all its members have ended. Sealing twice has no effect.
@@ -29,8 +30,9 @@ pub(super) async fn get(
 )]
 pub(super) async fn seal(
     State(api): State<Api>,
+    grant: Grant,
     reply: Responder,
     id: PathParam,
 ) -> Result<Response, Fault> {
-    Ok(reply.ok(&api.seal_group(id.group()?).await?))
+    Ok(reply.ok(&api.seal_group(&grant, id.group()?).await?))
 }

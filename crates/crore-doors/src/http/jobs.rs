@@ -5,7 +5,7 @@ use axum::response::Response;
 use crore_api::calls::JobPage;
 use crore_api::negotiation::Responder;
 use crore_api::params::{PathParam, QueryParams};
-use crore_api::{Api, Fault};
+use crore_api::{Api, Fault, Grant};
 use crore_wire::api::job::{Explanation, Job, JobView, Jobs, JobsQuery};
 
 /// Lists jobs, without their payloads.
@@ -16,10 +16,11 @@ use crore_wire::api::job::{Explanation, Job, JobView, Jobs, JobsQuery};
 )]
 pub(super) async fn list(
     State(api): State<Api>,
+    grant: Grant,
     reply: Responder,
     QueryParams(which): QueryParams<JobsQuery>,
 ) -> Result<Response, Fault> {
-    let JobPage { jobs, next } = api.list_jobs(which).await?;
+    let JobPage { jobs, next } = api.list_jobs(&grant, which).await?;
     let jobs = jobs.iter().map(|job| Job::of(job, reply.0, JobView::Summary)).collect();
     Ok(reply.ok(&Jobs { jobs, next }))
 }
@@ -32,10 +33,11 @@ pub(super) async fn list(
 )]
 pub(super) async fn get(
     State(api): State<Api>,
+    grant: Grant,
     reply: Responder,
     id: PathParam,
 ) -> Result<Response, Fault> {
-    Ok(reply.ok(&Job::of(&api.get_job(id.job()?).await?, reply.0, JobView::Full)))
+    Ok(reply.ok(&Job::of(&api.get_job(&grant, id.job()?).await?, reply.0, JobView::Full)))
 }
 
 /// Explains why a job is not running.
@@ -46,8 +48,9 @@ pub(super) async fn get(
 )]
 pub(super) async fn explain(
     State(api): State<Api>,
+    grant: Grant,
     reply: Responder,
     id: PathParam,
 ) -> Result<Response, Fault> {
-    Ok(reply.ok(&api.explain_job(id.job()?).await?))
+    Ok(reply.ok(&api.explain_job(&grant, id.job()?).await?))
 }

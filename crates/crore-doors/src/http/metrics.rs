@@ -4,7 +4,7 @@ use axum::body::Body;
 use axum::extract::State;
 use axum::response::Response;
 use crore_api::metrics::MetricsFormat;
-use crore_api::{Api, Fault};
+use crore_api::{Api, Fault, Grant};
 use http::header::{ACCEPT, CONTENT_TYPE};
 use http::{HeaderMap, HeaderValue};
 
@@ -18,7 +18,12 @@ use http::{HeaderMap, HeaderValue};
         content_type = "text/plain",
     )),
 )]
-pub(super) async fn metrics(State(api): State<Api>, headers: HeaderMap) -> Result<Response, Fault> {
+pub(super) async fn metrics(
+    State(api): State<Api>,
+    grant: Grant,
+    headers: HeaderMap,
+) -> Result<Response, Fault> {
+    grant.check_unrestricted("metrics")?;
     let accepted = headers.get(ACCEPT).and_then(|value| value.to_str().ok()).unwrap_or_default();
     let (form, kind) = match accepted.contains("application/openmetrics-text") {
         true => (MetricsFormat::Open, "application/openmetrics-text; version=1.0.0; charset=utf-8"),

@@ -39,63 +39,72 @@ use crate::openapi::{self, require_scope};
 /// Every call of the API with its required scope. No other call is routed.
 #[rustfmt::skip]
 fn table(api: &Api) -> OpenApiRouter<Api> {
-    use Scope::{Admin, Define, Operate, Push, Read, Work};
-    let row = |scope, (schemas, mut paths, methods): UtoipaMethodRouter<Api>| -> UtoipaMethodRouter<Api> {
-        require_scope(&mut paths, scope);
-        let gate = Gate { api: api.clone(), scope };
+    const ADMIN: &[Scope] = &[Scope::Admin];
+    const DEFINE: &[Scope] = &[Scope::Define];
+    const OPERATE: &[Scope] = &[Scope::Operate];
+    const PUSH: &[Scope] = &[Scope::Push];
+    const READ: &[Scope] = &[Scope::Read];
+    const WORK: &[Scope] = &[Scope::Work];
+    // Of jobs that the caller pushed, or of all.
+    const RESULT: &[Scope] = &[Scope::Push, Scope::Read];
+    // Of groups that the caller created, or of all.
+    const GROUP: &[Scope] = &[Scope::Push, Scope::Operate];
+    let row = |scopes, (schemas, mut paths, methods): UtoipaMethodRouter<Api>| -> UtoipaMethodRouter<Api> {
+        require_scope(&mut paths, scopes);
+        let gate = Gate { api: api.clone(), scopes };
         (schemas, paths, methods.route_layer(from_fn(gate, admit)))
     };
     OpenApiRouter::with_openapi(openapi::base())
-        .routes(row(Push,    routes!(push::push)))
-        .routes(row(Read,    routes!(jobs::list)))
-        .routes(row(Operate, routes!(act::act_on_all)))
-        .routes(row(Read,    routes!(jobs::get)))
-        .routes(row(Operate, routes!(act::change)))
-        .routes(row(Operate, routes!(act::delete)))
-        .routes(row(Operate, routes!(act::cancel)))
-        .routes(row(Operate, routes!(act::retry)))
-        .routes(row(Push,    routes!(results::result)))
-        .routes(row(Read,    routes!(jobs::explain)))
-        .routes(row(Read,    routes!(notes::get)))
-        .routes(row(Work,    routes!(notes::add)))
-        .routes(row(Work,    routes!(fetch::fetch)))
-        .routes(row(Work,    routes!(fetch::renew)))
-        .routes(row(Work,    routes!(finish::finish)))
-        .routes(row(Read,    routes!(queues::list)))
-        .routes(row(Read,    routes!(queues::get)))
-        .routes(row(Operate, routes!(queues::change)))
-        .routes(row(Operate, routes!(queues::pause)))
-        .routes(row(Operate, routes!(queues::resume)))
-        .routes(row(Operate, routes!(queues::drain)))
-        .routes(row(Read,    routes!(schedules::list)))
-        .routes(row(Read,    routes!(schedules::get)))
-        .routes(row(Define,  routes!(schedules::set)))
-        .routes(row(Define,  routes!(schedules::delete)))
-        .routes(row(Operate, routes!(schedules::pause)))
-        .routes(row(Operate, routes!(schedules::resume)))
-        .routes(row(Read,    routes!(schedules::preview)))
-        .routes(row(Read,    routes!(limits::list)))
-        .routes(row(Read,    routes!(limits::get)))
-        .routes(row(Define,  routes!(limits::set)))
-        .routes(row(Define,  routes!(limits::delete)))
-        .routes(row(Read,    routes!(handlers::list)))
-        .routes(row(Read,    routes!(handlers::get)))
-        .routes(row(Define,  routes!(handlers::set)))
-        .routes(row(Define,  routes!(handlers::delete)))
-        .routes(row(Read,    routes!(groups::get)))
-        .routes(row(Push,    routes!(groups::seal)))
-        .routes(row(Read,    routes!(workers::list)))
-        .routes(row(Work,    routes!(workers::set)))
-        .routes(row(Work,    routes!(workers::delete)))
-        .routes(row(Admin,   routes!(tokens::list)))
-        .routes(row(Admin,   routes!(tokens::create)))
-        .routes(row(Admin,   routes!(tokens::delete)))
-        .routes(row(Admin,   routes!(backups::create)))
-        .routes(row(Read,    routes!(stats::counts)))
-        .routes(row(Read,    routes!(stats::stats)))
-        .routes(row(Read,    routes!(events::listen)))
-        .routes(row(Read,    routes!(info::info)))
-        .routes(row(Read,    routes!(metrics::metrics)))
+        .routes(row(PUSH,    routes!(push::push)))
+        .routes(row(READ,    routes!(jobs::list)))
+        .routes(row(OPERATE, routes!(act::act_on_all)))
+        .routes(row(READ,    routes!(jobs::get)))
+        .routes(row(OPERATE, routes!(act::change)))
+        .routes(row(OPERATE, routes!(act::delete)))
+        .routes(row(OPERATE, routes!(act::cancel)))
+        .routes(row(OPERATE, routes!(act::retry)))
+        .routes(row(RESULT,  routes!(results::result)))
+        .routes(row(READ,    routes!(jobs::explain)))
+        .routes(row(READ,    routes!(notes::get)))
+        .routes(row(WORK,    routes!(notes::add)))
+        .routes(row(WORK,    routes!(fetch::fetch)))
+        .routes(row(WORK,    routes!(fetch::renew)))
+        .routes(row(WORK,    routes!(finish::finish)))
+        .routes(row(READ,    routes!(queues::list)))
+        .routes(row(READ,    routes!(queues::get)))
+        .routes(row(OPERATE, routes!(queues::change)))
+        .routes(row(OPERATE, routes!(queues::pause)))
+        .routes(row(OPERATE, routes!(queues::resume)))
+        .routes(row(OPERATE, routes!(queues::drain)))
+        .routes(row(READ,    routes!(schedules::list)))
+        .routes(row(READ,    routes!(schedules::get)))
+        .routes(row(DEFINE,  routes!(schedules::set)))
+        .routes(row(DEFINE,  routes!(schedules::delete)))
+        .routes(row(OPERATE, routes!(schedules::pause)))
+        .routes(row(OPERATE, routes!(schedules::resume)))
+        .routes(row(READ,    routes!(schedules::preview)))
+        .routes(row(READ,    routes!(limits::list)))
+        .routes(row(READ,    routes!(limits::get)))
+        .routes(row(DEFINE,  routes!(limits::set)))
+        .routes(row(DEFINE,  routes!(limits::delete)))
+        .routes(row(READ,    routes!(handlers::list)))
+        .routes(row(READ,    routes!(handlers::get)))
+        .routes(row(DEFINE,  routes!(handlers::set)))
+        .routes(row(DEFINE,  routes!(handlers::delete)))
+        .routes(row(READ,    routes!(groups::get)))
+        .routes(row(GROUP,   routes!(groups::seal)))
+        .routes(row(READ,    routes!(workers::list)))
+        .routes(row(WORK,    routes!(workers::set)))
+        .routes(row(WORK,    routes!(workers::delete)))
+        .routes(row(ADMIN,   routes!(tokens::list)))
+        .routes(row(ADMIN,   routes!(tokens::create)))
+        .routes(row(ADMIN,   routes!(tokens::delete)))
+        .routes(row(ADMIN,   routes!(backups::create)))
+        .routes(row(READ,    routes!(stats::counts)))
+        .routes(row(READ,    routes!(stats::stats)))
+        .routes(row(READ,    routes!(events::listen)))
+        .routes(row(READ,    routes!(info::info)))
+        .routes(row(READ,    routes!(metrics::metrics)))
 }
 
 /// Calls that need no token.

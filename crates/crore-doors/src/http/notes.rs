@@ -5,7 +5,7 @@ use axum::response::Response;
 use crore_api::body::Decoded;
 use crore_api::negotiation::Responder;
 use crore_api::params::PathParam;
-use crore_api::{Api, Fault};
+use crore_api::{Api, Fault, Grant};
 use crore_wire::api::notes::{NewNotes, Noted, Notes};
 
 /// Stores notes of running deliveries: progress, and log lines.
@@ -16,10 +16,11 @@ use crore_wire::api::notes::{NewNotes, Noted, Notes};
 )]
 pub(super) async fn add(
     State(api): State<Api>,
+    grant: Grant,
     reply: Responder,
     Decoded { value: request, .. }: Decoded<NewNotes>,
 ) -> Result<Response, Fault> {
-    Ok(reply.ok(&api.add_notes(request).await?))
+    Ok(reply.ok(&api.add_notes(&grant, request).await?))
 }
 
 /// Gets the notes of a job.
@@ -30,8 +31,9 @@ pub(super) async fn add(
 )]
 pub(super) async fn get(
     State(api): State<Api>,
+    grant: Grant,
     reply: Responder,
     id: PathParam,
 ) -> Result<Response, Fault> {
-    Ok(reply.ok(&api.get_notes(id.job()?).await?))
+    Ok(reply.ok(&api.get_notes(&grant, id.job()?).await?))
 }

@@ -8,7 +8,7 @@ use crore_api::body::RawBody;
 use crore_api::calls::{broken_dependency, pushed_result, refused_result, unreadable_job};
 use crore_api::negotiation::Responder;
 use crore_api::telemetry::{TraceContext, inherit};
-use crore_api::{Api, Fault};
+use crore_api::{Api, Fault, Grant};
 use crore_core::push::NewGroup;
 use crore_core::{Batch, Code, Invalid, NewJob};
 use crore_wire::Raw;
@@ -51,6 +51,7 @@ pub(super) enum PushResponse {
 )]
 pub(super) async fn push(
     State(api): State<Api>,
+    grant: Grant,
     reply: Responder,
     sent: RawBody,
 ) -> Result<Response, Fault> {
@@ -59,7 +60,7 @@ pub(super) async fn push(
         wire::Push::One(job) => {
             let mut job = job.read(sent.format)?;
             inherit(&mut job.spec, TraceContext::text_from_headers(&sent.headers).as_ref());
-            let pushes = api.push(job.into(), key.as_ref()).await?;
+            let pushes = api.push(&grant, job.into(), key.as_ref()).await?;
             let result = pushes.jobs.into_iter().next();
             match result {
                 Some(PushResult::Invalid(mut invalid)) => {
@@ -76,7 +77,7 @@ pub(super) async fn push(
         }
         wire::Push::Many(jobs) => {
             let (batch, faults) = read(jobs, &sent)?;
-            let pushes = api.push(batch, key.as_ref()).await?;
+            let pushes = api.push(&grant, batch, key.as_ref()).await?;
             Ok(batch_response(reply, pushes, faults))
         }
     }
@@ -118,7 +119,8 @@ fn batch_response(reply: Responder, pushes: BatchResult, faults: Vec<Option<Inva
 /// others keep their positions and references to it are refused.
 fn read(jobs: wire::NewJobs, sent: &RawBody) -> Result<(Batch, Vec<Option<Invalid>>), Invalid> {
     let placeholder = unreadable_job()?;
-    let groups = jobs.groups.into_iter().map(|group| NewGroup { open: group.open }).collect();
+    let groups =
+        jobs.groups.into_iter().map(|group| NewGroup { open: group.open, maker: None }).collect();
     let context = TraceContext::text_from_headers(&sent.headers);
     let read = |(n, raw): (usize, Raw)| -> Result<NewJob, Invalid> {
         let path = format!("jobs[{n}]");

@@ -3,9 +3,10 @@
 use axum::extract::State;
 use axum::response::Response;
 use crore_api::body::Decoded;
+use crore_api::if_match::IfMatch;
 use crore_api::negotiation::Responder;
 use crore_api::params::{PathParam, QueryParams};
-use crore_api::{Api, Fault};
+use crore_api::{Api, Fault, Grant};
 use crore_wire::api::job::WaitQuery;
 use crore_wire::api::queues::{ChangeQueue, Drained, Queue, Queues, QueuesQuery};
 
@@ -17,10 +18,11 @@ use crore_wire::api::queues::{ChangeQueue, Drained, Queue, Queues, QueuesQuery};
 )]
 pub(super) async fn list(
     State(api): State<Api>,
+    grant: Grant,
     reply: Responder,
     QueryParams(which): QueryParams<QueuesQuery>,
 ) -> Result<Response, Fault> {
-    Ok(reply.ok(&api.list_queues(which).await?))
+    Ok(reply.ok(&api.list_queues(&grant, which).await?))
 }
 
 /// Gets a queue. An unused queue is empty and has the default settings.
@@ -31,26 +33,29 @@ pub(super) async fn list(
 )]
 pub(super) async fn get(
     State(api): State<Api>,
+    grant: Grant,
     reply: Responder,
     queue: PathParam,
 ) -> Result<Response, Fault> {
-    Ok(reply.ok(&api.get_queue(&queue.name("queue")?).await?))
+    Ok(api.get_queue(&grant, &queue.name("queue")?).await?.response(reply))
 }
 
 /// Changes the settings of a queue.
 #[utoipa::path(
     patch, path = "/v1/queues/{queue}", operation_id = "changeQueue", tag = "queues",
-    params(("queue" = crore_wire::api::Name, Path, description = "The queue.")),
+    params(("queue" = crore_wire::api::Name, Path, description = "The queue."), ("If-Match" = Option<String>, Header, description = "Change it only if its `ETag` is this one, otherwise 412.")),
     request_body = ChangeQueue,
     responses((status = 200, description = "The updated queue.", body = Queue)),
 )]
 pub(super) async fn change(
     State(api): State<Api>,
+    grant: Grant,
     reply: Responder,
-    queue: PathParam,
+    (queue, if_match): (PathParam, IfMatch),
     Decoded { value, .. }: Decoded<ChangeQueue>,
 ) -> Result<Response, Fault> {
-    Ok(reply.ok(&api.change_queue(&queue.name("queue")?, value).await?))
+    let changed = api.change_queue(&grant, &queue.name("queue")?, value, &if_match).await?;
+    Ok(changed.response(reply))
 }
 
 /// Pauses a queue: its jobs are not delivered. Running jobs continue.
@@ -61,10 +66,11 @@ pub(super) async fn change(
 )]
 pub(super) async fn pause(
     State(api): State<Api>,
+    grant: Grant,
     reply: Responder,
     queue: PathParam,
 ) -> Result<Response, Fault> {
-    Ok(reply.ok(&api.pause_queue(&queue.name("queue")?).await?))
+    Ok(api.pause_queue(&grant, &queue.name("queue")?).await?.response(reply))
 }
 
 /// Resumes a queue.
@@ -75,10 +81,11 @@ pub(super) async fn pause(
 )]
 pub(super) async fn resume(
     State(api): State<Api>,
+    grant: Grant,
     reply: Responder,
     queue: PathParam,
 ) -> Result<Response, Fault> {
-    Ok(reply.ok(&api.resume_queue(&queue.name("queue")?).await?))
+    Ok(api.resume_queue(&grant, &queue.name("queue")?).await?.response(reply))
 }
 
 /// Pauses a queue and waits, up to `wait`, until none of its jobs is running.
@@ -89,9 +96,10 @@ pub(super) async fn resume(
 )]
 pub(super) async fn drain(
     State(api): State<Api>,
+    grant: Grant,
     reply: Responder,
     queue: PathParam,
     QueryParams(query): QueryParams<WaitQuery>,
 ) -> Result<Response, Fault> {
-    Ok(reply.ok(&api.drain_queue(queue.name("queue")?, query.wait).await?))
+    Ok(reply.ok(&api.drain_queue(&grant, queue.name("queue")?, query.wait).await?))
 }

@@ -4,7 +4,7 @@ use axum::extract::State;
 use axum::response::Response;
 use crore_api::negotiation::Responder;
 use crore_api::params::{PathParam, QueryParams};
-use crore_api::{Api, Fault};
+use crore_api::{Api, Fault, Grant};
 use crore_core::JobId;
 use crore_wire::api::job::{Ended, WaitQuery};
 use crore_wire::api::payload::WirePayload;
@@ -23,18 +23,19 @@ use http::{Method, StatusCode};
 )]
 pub(super) async fn result(
     State(api): State<Api>,
+    grant: Grant,
     reply: Responder,
-    id: PathParam,
-    QueryParams(query): QueryParams<WaitQuery>,
+    (id, QueryParams(query)): (PathParam, QueryParams<WaitQuery>),
     method: Method,
 ) -> Result<Response, Fault> {
     let id = id.job()?;
     if method == Method::HEAD {
         // A HEAD request must not consume the result.
+        api.check_result(&grant, id).await?;
         return current_state(&api, reply, id).await;
     }
     let wait = api.bounded_wait(query.wait);
-    let Some(ended) = api.wait_for_job(id, wait).await? else {
+    let Some(ended) = api.wait_for_job(&grant, id, wait).await? else {
         return current_state(&api, reply, id).await;
     };
     let result =
@@ -50,9 +51,10 @@ pub(super) async fn result(
     }))
 }
 
-/// The state of a job, without its result.
+/// The state of a job whose result the caller may have, without the result.
 async fn current_state(api: &Api, reply: Responder, id: JobId) -> Result<Response, Fault> {
-    let state = api.get_job(id).await?.live.state;
+    let job = api.engine().get(id).await?.ok_or_else(|| Fault::missing(format!("job {id}")))?;
+    let state = job.live.state;
     let (result, result_base64, encoding, error) = (None, None, None, None);
     let (id, ended, state) = (id.into(), state.has_ended(), Some(state.into()));
     let status = if ended { StatusCode::OK } else { StatusCode::ACCEPTED };

@@ -3,9 +3,11 @@
 use axum::extract::State;
 use axum::response::Response;
 use crore_api::body::Decoded;
+use crore_api::calls::{NewSchedule, ScheduleView};
+use crore_api::if_match::{IfMatch, Tagged};
 use crore_api::negotiation::Responder;
 use crore_api::params::{PathParam, QueryParams};
-use crore_api::{Api, Fault};
+use crore_api::{Api, Fault, Grant};
 use crore_core::schedule::Timing;
 use crore_wire::api::enums::Missed;
 use crore_wire::api::schedules::{PreviewQuery, Schedule, Schedules, SetSchedule, Ticks};
@@ -15,8 +17,12 @@ use crore_wire::api::schedules::{PreviewQuery, Schedule, Schedules, SetSchedule,
     get, path = "/v1/schedules", operation_id = "listSchedules", tag = "schedules",
     responses((status = 200, description = "The schedules, by name.", body = Schedules)),
 )]
-pub(super) async fn list(State(api): State<Api>, reply: Responder) -> Result<Response, Fault> {
-    let schedules = api.list_schedules().await?;
+pub(super) async fn list(
+    State(api): State<Api>,
+    grant: Grant,
+    reply: Responder,
+) -> Result<Response, Fault> {
+    let schedules = api.list_schedules(&grant).await?;
     let schedules = schedules.iter().map(|schedule| schedule.to_wire(reply.0)).collect();
     Ok(reply.ok(&Schedules { schedules }))
 }
@@ -29,32 +35,35 @@ pub(super) async fn list(State(api): State<Api>, reply: Responder) -> Result<Res
 )]
 pub(super) async fn get(
     State(api): State<Api>,
+    grant: Grant,
     reply: Responder,
     name: PathParam,
 ) -> Result<Response, Fault> {
-    Ok(reply.ok(&api.get_schedule(&name.name("schedule")?).await?.to_wire(reply.0)))
+    tagged(reply, api.get_schedule(&grant, &name.name("schedule")?).await?)
 }
 
 /// Creates or replaces a schedule. If the timing is unchanged, the next tick is too, so a program may set its schedules
 /// at every start.
 #[utoipa::path(
     put, path = "/v1/schedules/{name}", operation_id = "setSchedule", tag = "schedules",
-    params(("name" = crore_wire::api::Name, Path, description = "The schedule.")),
+    params(("name" = crore_wire::api::Name, Path, description = "The schedule."), ("If-Match" = Option<String>, Header, description = "Change it only if its `ETag` is this one, otherwise 412.")),
     request_body = SetSchedule,
     responses((status = 200, description = "The updated schedule.", body = Schedule)),
 )]
 pub(super) async fn set(
     State(api): State<Api>,
+    grant: Grant,
     reply: Responder,
-    name: PathParam,
+    (name, if_match): (PathParam, IfMatch),
     Decoded { format, value }: Decoded<SetSchedule>,
 ) -> Result<Response, Fault> {
     let name = name.name("schedule")?;
     let timing = Timing::parse("timing", &value.timing)?;
     let missed = value.missed.unwrap_or(Missed::Skip);
     let job = value.job.read(format).map_err(|invalid| invalid.inside("job"))?;
-    api.set_schedule(name.clone(), timing, missed, job).await?;
-    Ok(reply.ok(&api.get_schedule(&name).await?.to_wire(reply.0)))
+    let new = NewSchedule { timing, missed, job };
+    api.set_schedule(&grant, name.clone(), new, &if_match).await?;
+    tagged(reply, api.get_schedule(&grant, &name).await?)
 }
 
 /// Deletes a schedule, if it exists. Jobs that it has pushed remain.
@@ -63,8 +72,12 @@ pub(super) async fn set(
     params(("name" = crore_wire::api::Name, Path, description = "The schedule.")),
     responses((status = 204, description = "The schedule was deleted, or there was none.")),
 )]
-pub(super) async fn delete(State(api): State<Api>, name: PathParam) -> Result<Response, Fault> {
-    api.delete_schedule(name.name("schedule")?).await?;
+pub(super) async fn delete(
+    State(api): State<Api>,
+    grant: Grant,
+    name: PathParam,
+) -> Result<Response, Fault> {
+    api.delete_schedule(&grant, name.name("schedule")?).await?;
     Ok(Responder::no_content())
 }
 
@@ -76,10 +89,11 @@ pub(super) async fn delete(State(api): State<Api>, name: PathParam) -> Result<Re
 )]
 pub(super) async fn pause(
     State(api): State<Api>,
+    grant: Grant,
     reply: Responder,
     name: PathParam,
 ) -> Result<Response, Fault> {
-    Ok(reply.ok(&api.pause_schedule(&name.name("schedule")?).await?.to_wire(reply.0)))
+    tagged(reply, api.pause_schedule(&grant, &name.name("schedule")?).await?)
 }
 
 /// Resumes a schedule. It does not make up for ticks that passed while it was paused.
@@ -90,10 +104,11 @@ pub(super) async fn pause(
 )]
 pub(super) async fn resume(
     State(api): State<Api>,
+    grant: Grant,
     reply: Responder,
     name: PathParam,
 ) -> Result<Response, Fault> {
-    Ok(reply.ok(&api.resume_schedule(&name.name("schedule")?).await?.to_wire(reply.0)))
+    tagged(reply, api.resume_schedule(&grant, &name.name("schedule")?).await?)
 }
 
 /// Previews the next firing times (ticks) of a timing.
@@ -108,4 +123,8 @@ pub(super) async fn preview(
     QueryParams(query): QueryParams<PreviewQuery>,
 ) -> Result<Response, Fault> {
     Ok(reply.ok(&api.preview_timing(&query)?))
+}
+
+fn tagged(reply: Responder, schedule: Tagged<ScheduleView>) -> Result<Response, Fault> {
+    Ok(schedule.map(|schedule| schedule.to_wire(reply.0)).response(reply))
 }

@@ -5,7 +5,7 @@ use axum::response::Response;
 use crore::store::views;
 use crore_api::negotiation::Responder;
 use crore_api::params::QueryParams;
-use crore_api::{Api, Fault};
+use crore_api::{Api, Fault, Grant};
 use crore_wire::api::queues::{Count, Counts, CountsQuery};
 use crore_wire::api::stats::{Stats, StatsQuery};
 
@@ -17,10 +17,11 @@ use crore_wire::api::stats::{Stats, StatsQuery};
 )]
 pub(super) async fn counts(
     State(api): State<Api>,
+    grant: Grant,
     reply: Responder,
     QueryParams(which): QueryParams<CountsQuery>,
 ) -> Result<Response, Fault> {
-    let counts = api.counts(which.queue.as_deref()).await?;
+    let counts = api.counts(&grant, which.queue.as_deref()).await?;
     let shown = |count: &views::JobCount| Count {
         queue: count.queue.to_string(),
         kind: count.kind.to_string(),
@@ -38,8 +39,9 @@ pub(super) async fn counts(
 )]
 pub(super) async fn stats(
     State(api): State<Api>,
+    grant: Grant,
     reply: Responder,
     QueryParams(which): QueryParams<StatsQuery>,
 ) -> Result<Response, Fault> {
-    Ok(reply.ok(&api.stats(which).await?))
+    Ok(reply.ok(&api.stats(&grant, which).await?))
 }

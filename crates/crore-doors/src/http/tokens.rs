@@ -6,7 +6,7 @@ use crore_api::audit::AuditDetails;
 use crore_api::body::Decoded;
 use crore_api::negotiation::Responder;
 use crore_api::params::PathParam;
-use crore_api::{Api, Fault, Scope};
+use crore_api::{Api, Fault, Grant, Scope};
 use crore_wire::api::tokens::{CreatedToken, NewToken, Tokens};
 use http::StatusCode;
 use http::header::CACHE_CONTROL;
@@ -16,8 +16,12 @@ use http::header::CACHE_CONTROL;
     get, path = "/v1/tokens", operation_id = "listTokens", tag = "tokens",
     responses((status = 200, description = "The tokens, by name.", body = Tokens)),
 )]
-pub(super) async fn list(State(api): State<Api>, reply: Responder) -> Result<Response, Fault> {
-    Ok(reply.ok(&api.list_tokens().await?))
+pub(super) async fn list(
+    State(api): State<Api>,
+    grant: Grant,
+    reply: Responder,
+) -> Result<Response, Fault> {
+    Ok(reply.ok(&api.list_tokens(&grant).await?))
 }
 
 /// Creates a token. The secret is in this response only; the server stores its hash.
@@ -30,10 +34,11 @@ pub(super) async fn list(State(api): State<Api>, reply: Responder) -> Result<Res
 )]
 pub(super) async fn create(
     State(api): State<Api>,
+    grant: Grant,
     reply: Responder,
     Decoded { value, .. }: Decoded<NewToken>,
 ) -> Result<Response, Fault> {
-    let (token, secret) = api.create_token(&value).await?;
+    let (token, secret) = api.create_token(&grant, &value).await?;
     let created = CreatedToken { about: (&token).into(), token: secret };
     let mut response = reply.with(StatusCode::CREATED, &created);
     let scopes: Vec<_> = token.scopes.iter().map(Scope::as_str).collect();
@@ -51,8 +56,12 @@ pub(super) async fn create(
     params(("id" = crore_wire::api::Name, Path, description = "The token's `id`, or its name.")),
     responses((status = 204, description = "The token has been revoked.")),
 )]
-pub(super) async fn delete(State(api): State<Api>, id: PathParam) -> Result<Response, Fault> {
-    let token = api.delete_token(&id.name("token")?).await?;
+pub(super) async fn delete(
+    State(api): State<Api>,
+    grant: Grant,
+    id: PathParam,
+) -> Result<Response, Fault> {
+    let token = api.delete_token(&grant, &id.name("token")?).await?;
     let mut response = Responder::no_content();
     response.extensions_mut().insert(AuditDetails(format!("token {} ({})", token.name, token.id)));
     Ok(response)

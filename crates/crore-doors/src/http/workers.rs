@@ -5,7 +5,7 @@ use axum::response::Response;
 use crore_api::body::Decoded;
 use crore_api::negotiation::Responder;
 use crore_api::params::PathParam;
-use crore_api::{Api, Fault};
+use crore_api::{Api, Fault, Grant};
 use crore_wire::api::workers::{SetWorker, Workers};
 
 /// Lists all workers.
@@ -13,8 +13,12 @@ use crore_wire::api::workers::{SetWorker, Workers};
     get, path = "/v1/workers", operation_id = "listWorkers", tag = "work",
     responses((status = 200, description = "The workers, by name.", body = Workers)),
 )]
-pub(super) async fn list(State(api): State<Api>, reply: Responder) -> Result<Response, Fault> {
-    Ok(reply.ok(&Workers { workers: api.list_workers(reply.0).await? }))
+pub(super) async fn list(
+    State(api): State<Api>,
+    grant: Grant,
+    reply: Responder,
+) -> Result<Response, Fault> {
+    Ok(reply.ok(&Workers { workers: api.list_workers(&grant, reply.0).await? }))
 }
 
 /// Registers a worker for display, or renews its registration. Fetching jobs needs no registration.
@@ -26,10 +30,11 @@ pub(super) async fn list(State(api): State<Api>, reply: Responder) -> Result<Res
 )]
 pub(super) async fn set(
     State(api): State<Api>,
+    grant: Grant,
     name: PathParam,
     Decoded { format, value }: Decoded<SetWorker>,
 ) -> Result<Response, Fault> {
-    api.set_worker(name.name("worker")?, value, format).await?;
+    api.set_worker(&grant, name.name("worker")?, value, format).await?;
     Ok(Responder::no_content())
 }
 
@@ -39,7 +44,11 @@ pub(super) async fn set(
     params(("name" = crore_wire::api::Name, Path, description = "The worker.")),
     responses((status = 204, description = "The registration was removed, or there was none.")),
 )]
-pub(super) async fn delete(State(api): State<Api>, name: PathParam) -> Result<Response, Fault> {
-    api.delete_worker(name.name("worker")?).await?;
+pub(super) async fn delete(
+    State(api): State<Api>,
+    grant: Grant,
+    name: PathParam,
+) -> Result<Response, Fault> {
+    api.delete_worker(&grant, name.name("worker")?).await?;
     Ok(Responder::no_content())
 }

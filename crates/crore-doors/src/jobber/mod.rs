@@ -22,14 +22,14 @@ use axum::extract::{Request, State};
 use axum::response::{IntoResponse, Response};
 use axum::routing::post;
 use crore::push::PushResult;
-use crore_api::Scope;
 use crore_api::admission::Gate;
 use crore_api::body::collect;
 use crore_api::middleware::{Next, from_fn};
 use crore_api::telemetry::TraceContext;
+use crore_api::{Grant, Scope};
 use crore_core::job::Lapse;
 use crore_core::retry::Retry;
-use crore_core::{Invalid, JobId, Name, NewJob, Spec};
+use crore_core::{Code, Invalid, JobId, Name, NewJob, Spec};
 use crore_wire::{Format, Raw};
 use http::header::{CONTENT_TYPE, X_CONTENT_TYPE_OPTIONS};
 use http::{HeaderMap, HeaderValue, StatusCode};
@@ -41,7 +41,7 @@ use crate::Doors;
 
 /// The routes of Jobber.
 pub fn router(doors: &Doors) -> Router {
-    let gate = Gate { api: doors.api().clone(), scope: Scope::Push };
+    let gate = Gate { api: doors.api().clone(), scopes: &[Scope::Push] };
     Router::new()
         .route("/jobber/queue", post(queue))
         .route("/jobs", post(jobs))
@@ -63,20 +63,32 @@ struct JobberJob {
     payload: Option<Raw>,
 }
 
-async fn queue(State(doors): State<Doors>, headers: HeaderMap, body: Body) -> Response {
+async fn queue(
+    State(doors): State<Doors>,
+    grant: Grant,
+    headers: HeaderMap,
+    body: Body,
+) -> Response {
     let read = |posted: &JobberJob| posted.kind.clone().or_else(|| posted.job_type.clone());
-    response("job-id", post_job(&doors, &headers, body, read).await)
+    response("job-id", post_job((&doors, &grant), &headers, body, read).await)
 }
 
-async fn jobs(State(doors): State<Doors>, headers: HeaderMap, body: Body) -> Response {
+async fn jobs(
+    State(doors): State<Doors>,
+    grant: Grant,
+    headers: HeaderMap,
+    body: Body,
+) -> Response {
     let read = |posted: &JobberJob| posted.job_type.clone().or_else(|| posted.kind.clone());
-    response("jobId", post_job(&doors, &headers, body, read).await)
+    response("jobId", post_job((&doors, &grant), &headers, body, read).await)
 }
 
 /// Why a job was not accepted.
 enum PostError {
     /// The body is invalid; the detail is added where Jobber's wording has none.
     Format(Option<Invalid>),
+    /// The caller may not push this type.
+    Forbidden(Invalid),
     /// The job is valid, but cannot be stored.
     Queue(crore::Error),
     /// The body did not arrive.
@@ -84,7 +96,7 @@ enum PostError {
 }
 
 async fn post_job(
-    doors: &Doors,
+    (doors, grant): (&Doors, &Grant),
     headers: &HeaderMap,
     body: Body,
     kind: impl Fn(&JobberJob) -> Option<String>,
@@ -96,9 +108,12 @@ async fn post_job(
     let wrong = |invalid| PostError::Format(Some(invalid));
     let mut spec = spec(&kind, posted.payload, &doors.options().jobber).map_err(wrong)?;
     spec.trace = TraceContext::text_from_headers(headers);
-    let pushed = doors.engine().push_all(NewJob::from(spec).into()).await;
+    let pushed = doors.api().push(grant, NewJob::from(spec).into(), None).await;
     match pushed.map_err(PostError::Queue)?.jobs.pop() {
         Some(PushResult::New(id)) => Ok(id),
+        Some(PushResult::Invalid(invalid)) if invalid.code == Code::ScopeMissing => {
+            Err(PostError::Forbidden(invalid))
+        }
         Some(PushResult::Invalid(mut invalid)) => {
             if let Some(field) = invalid.field.strip_prefix("jobs[0].") {
                 invalid.field = field.to_owned();
@@ -132,6 +147,9 @@ fn response(key: &str, posted: Result<JobId, PostError>) -> Response {
         Err(PostError::Format(None)) => text(StatusCode::BAD_REQUEST, format!("{WRONG}\n")),
         Err(PostError::Format(Some(invalid))) => {
             text(StatusCode::BAD_REQUEST, format!("{WRONG}: {invalid}\n"))
+        }
+        Err(PostError::Forbidden(invalid)) => {
+            text(StatusCode::FORBIDDEN, format!("{}: {}\n", invalid.code, invalid.message))
         }
         Err(PostError::Queue(error)) => {
             let code = error.code();

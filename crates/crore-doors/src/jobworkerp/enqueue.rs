@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use crore::push::PushResult;
+use crore_api::Grant;
 use crore_api::telemetry::TraceContext;
 use crore_api::telemetry::inherit;
 use crore_core::handler::{PRIVATE_RESULT_LABEL, ResultPolicy, ResultWaiter as Waits};
@@ -20,7 +21,7 @@ use super::wait::CallDeadline;
 use super::workers::{self, WorkerDirectory};
 use super::{JobworkerpReply, built_in, result_rows};
 use crate::Doors;
-use crate::grpc::{already_exists, failed, invalid_unmapped as invalid};
+use crate::grpc::{already_exists, failed, grant, invalid_unmapped as invalid};
 
 /// Default timeout of a job, and of a wait for it: 365 days.
 pub(super) const TIMEOUT: Span = Span::from_secs(365 * 24 * 60 * 60);
@@ -29,6 +30,7 @@ pub(super) async fn enqueue(
     doors: &Doors,
     request: Request<JobRequest>,
 ) -> JobworkerpReply<CreateJobResponse> {
+    let grant = grant(&request)?;
     let context = request.extensions().get::<TraceContext>();
     let context = context.map(|context| Arc::<str>::from(context.to_string()));
     let deadline = CallDeadline::of(request.metadata());
@@ -43,7 +45,7 @@ pub(super) async fn enqueue(
     let (waits, is_private) = (handler.results.answer == Waits::Push, is_private(handler));
     let mut job = read(&request, kind, handler, doors.engine().status().caps()).map_err(invalid)?;
     inherit(&mut job.spec, context.as_ref());
-    let id = push(doors, job).await?;
+    let id = push(doors, &grant, job).await?;
     let result = match waits {
         true => {
             let ended = deadline.wait(doors, id, request.timeout).await?;
@@ -144,9 +146,10 @@ fn timeout(requested: Option<u64>, caps: &Caps) -> Option<Span> {
     }
 }
 
-async fn push(doors: &Doors, job: NewJob) -> Result<JobId, Status> {
+async fn push(doors: &Doors, grant: &Grant, job: NewJob) -> Result<JobId, Status> {
     let key = super::job::key(job.spec.unique.as_ref()).unwrap_or_default();
-    let mut pushed = doors.engine().push_all(Batch::from(job)).await.map_err(failed)?.jobs;
+    let pushed = doors.api().push(grant, Batch::from(job), None).await;
+    let mut pushed = pushed.map_err(failed)?.jobs;
     match pushed.pop() {
         Some(PushResult::New(id)) => Ok(id),
         Some(PushResult::Duplicate(id)) => {

@@ -1,6 +1,7 @@
 //! `JobService`.
 
 use crore::actions::{ActionResult, JobAction};
+use crore_api::Grant;
 use crore_core::machine::Refusal;
 use crore_core::unique::Unique;
 use crore_core::{Job as Stored, JobId as Id, Name, Span, State};
@@ -15,7 +16,7 @@ use tonic::{Request, Response};
 use super::list::{self, JobCursor, ListedJobs, OffsetPage};
 use super::workers::{WorkerDirectory, worker_id};
 use super::{JobworkerpReply, JobworkerpService, JobworkerpStream, enqueue, with_audit_entry};
-use crate::grpc::{failed, invalid_unmapped as invalid};
+use crate::grpc::{failed, grant, invalid_unmapped as invalid};
 
 /// Prefix of unique keys of this door.
 pub(super) const KEY_PREFIX: &str = "jobworkerp:";
@@ -27,8 +28,9 @@ impl JobService for JobworkerpService {
     }
 
     async fn delete(&self, request: Request<JobId>) -> JobworkerpReply<SuccessResponse> {
+        let grant = grant(&request)?;
         let id = request.into_inner().value;
-        let is_success = match self.find_live(id).await? {
+        let is_success = match self.find_live(&grant, id).await? {
             Some((job, _)) => {
                 let which = job.id.into();
                 let acted =
@@ -42,7 +44,8 @@ impl JobService for JobworkerpService {
     }
 
     async fn find(&self, request: Request<JobId>) -> JobworkerpReply<OptionalJobResponse> {
-        let found = self.find_live(request.into_inner().value).await?;
+        let grant = grant(&request)?;
+        let found = self.find_live(&grant, request.into_inner().value).await?;
         let data = found.and_then(|(job, workers)| to_message(&job, &workers));
         Ok(Response::new(OptionalJobResponse { data }))
     }
@@ -53,11 +56,12 @@ impl JobService for JobworkerpService {
         &self,
         request: Request<FindListRequest>,
     ) -> JobworkerpReply<JobworkerpStream<Job>> {
+        let grant = grant(&request)?;
         let FindListRequest { limit, offset } = request.into_inner();
         let page = OffsetPage::read(limit, offset).map_err(invalid)?;
         let workers = WorkerDirectory::load(&self.0).await?;
         let is_wanted = |kind: &Name| workers.of_kind(kind).is_some();
-        let cursor = JobCursor::open(&self.0, ListedJobs::Live, is_wanted).await?;
+        let cursor = JobCursor::open((&self.0, &grant), ListedJobs::Live, is_wanted).await?;
         let items_of = move |job: &Stored| live_message(job, &workers);
         Ok(Response::new(list::stream_items(cursor, page, items_of)))
     }
@@ -68,11 +72,12 @@ impl JobService for JobworkerpService {
         &self,
         request: Request<FindListByWorkerIdRequest>,
     ) -> JobworkerpReply<JobworkerpStream<Job>> {
+        let grant = grant(&request)?;
         let (worker, page) = read_worker_list(request.into_inner())?;
         let workers = WorkerDirectory::load(&self.0).await?;
         let is_wanted =
             |kind: &Name| workers.of_kind(kind).is_some() && workers.may_own_kind(worker, kind);
-        let cursor = JobCursor::open(&self.0, ListedJobs::Live, is_wanted).await?;
+        let cursor = JobCursor::open((&self.0, &grant), ListedJobs::Live, is_wanted).await?;
         let items_of = move |job: &Stored| {
             let is_its = workers.worker_of(job).is_some_and(|owner| owner.id == worker);
             if is_its { live_message(job, &workers) } else { Vec::new() }
@@ -80,9 +85,10 @@ impl JobService for JobworkerpService {
         Ok(Response::new(list::stream_items(cursor, page, items_of)))
     }
 
-    async fn count(&self, _: Request<CountCondition>) -> JobworkerpReply<CountResponse> {
+    async fn count(&self, request: Request<CountCondition>) -> JobworkerpReply<CountResponse> {
+        let grant = grant(&request)?;
         let workers = WorkerDirectory::load(&self.0).await?;
-        let mut counts = self.0.engine().jobs().counts(None).await.map_err(failed)?;
+        let mut counts = self.0.api().counts(&grant, None).await?;
         counts.retain(|count| workers.of_kind(&count.kind).is_some());
         let total = list::count_listed(&counts, ListedJobs::Live);
         Ok(Response::new(CountResponse { total: i64::try_from(total).unwrap_or(i64::MAX) }))
@@ -93,6 +99,7 @@ impl JobworkerpService {
     /// A job of a worker that has not ended.
     pub(super) async fn find_live(
         &self,
+        grant: &Grant,
         id: i64,
     ) -> Result<Option<(Stored, WorkerDirectory)>, tonic::Status> {
         let Some(id) = job_id(id) else { return Ok(None) };
@@ -100,7 +107,11 @@ impl JobworkerpService {
         let job = self.0.engine().get(id).await.map_err(failed)?;
         let is_live =
             |job: &Stored| !job.live.state.has_ended() && workers.of_kind(&job.spec.kind).is_some();
-        Ok(job.filter(is_live).map(|job| (job, workers)))
+        let found = job.filter(is_live).map(|job| (job, workers));
+        if let Some((job, _)) = &found {
+            grant.check_job(&job.spec).map_err(invalid)?;
+        }
+        Ok(found)
     }
 }
 

@@ -10,6 +10,7 @@ use std::collections::{BTreeSet, VecDeque};
 use crore::Engine;
 use crore::store::jobs::JobSelector;
 use crore::store::views::{JobCount, ListQuery};
+use crore_api::Grant;
 use crore_core::{Code, Invalid, Job, JobId, Name, State};
 use futures_util::stream::{self, StreamExt};
 use tonic::Status;
@@ -72,6 +73,7 @@ pub(super) enum ListedJobs {
 #[derive(Debug)]
 pub(super) struct JobCursor {
     engine: Engine,
+    grant: Grant,
     position: CursorPosition,
 }
 
@@ -112,14 +114,14 @@ impl StoreList {
 }
 
 impl JobCursor {
-    /// Opens a cursor over jobs of the wanted kinds.
+    /// Opens a cursor over jobs of the wanted kinds that the caller may see.
     pub(super) async fn open(
-        doors: &Doors,
+        (doors, grant): (&Doors, &Grant),
         among: ListedJobs,
         is_wanted: impl Fn(&Name) -> bool,
     ) -> Result<Self, Status> {
         let engine = doors.engine().clone();
-        let mut counts = engine.jobs().counts(None).await.map_err(failed)?;
+        let mut counts = doors.api().counts(grant, None).await?;
         counts.retain(|count| is_wanted(&count.kind));
         let at = match among {
             _ if count_listed(&counts, among) <= MAX_SORTED => CursorPosition::Sorted(
@@ -128,7 +130,7 @@ impl JobCursor {
             ListedJobs::Live => CursorPosition::Sequential(sources(&LIVE, &counts).into()),
             ListedJobs::Any => CursorPosition::MergedByEnd(sources(&ENDED, &counts)),
         };
-        Ok(Self { engine, position: at })
+        Ok(Self { engine, grant: grant.clone(), position: at })
     }
 
     /// The next jobs; `None`: the end.
@@ -273,7 +275,8 @@ impl<F> ItemCursor<F> {
             if self.page.take == 0 {
                 break;
             }
-            let mut items = (self.items_of)(&job);
+            let is_shown = self.jobs.grant.covers_job(&job.spec);
+            let mut items = if is_shown { (self.items_of)(&job) } else { Vec::new() };
             let passed = self.page.skip.min(items.len());
             self.page.skip -= passed;
             items.drain(..passed);

@@ -2,7 +2,7 @@
 
 use crore::actions::{ActionResult, JobAction};
 use crore::store::views::JobCount;
-use crore_api::Fault;
+use crore_api::{Fault, Grant};
 use crore_core::handler::ResultWaiter as Waits;
 use crore_core::{Code, Invalid, Job as Stored, Name, State, Time};
 use crore_wire::grpc::jobworkerp::data::{JobResult, JobResultId};
@@ -20,13 +20,14 @@ use super::list::{self, JobCursor, ListedJobs, MAX_SORTED, OffsetPage};
 use super::wait::CallDeadline;
 use super::workers::WorkerDirectory;
 use super::{JobworkerpReply, JobworkerpService, JobworkerpStream, result_rows, with_audit_entry};
-use crate::grpc::{failed, invalid_unmapped as invalid};
+use crate::grpc::{failed, grant, invalid_unmapped as invalid};
 
 #[tonic::async_trait]
 impl JobResultService for JobworkerpService {
     async fn delete(&self, request: Request<JobResultId>) -> JobworkerpReply<SuccessResponse> {
+        let grant = grant(&request)?;
         let id = request.into_inner().value;
-        let is_success = match self.find_result(id).await? {
+        let is_success = match self.find_result(&grant, id).await? {
             Some((job, _)) if job.live.state.has_ended() => {
                 let which = job.id.into();
                 let acted =
@@ -42,7 +43,8 @@ impl JobResultService for JobworkerpService {
         &self,
         request: Request<JobResultId>,
     ) -> JobworkerpReply<OptionalJobResultResponse> {
-        let found = self.find_result(request.into_inner().value).await?;
+        let grant = grant(&request)?;
+        let found = self.find_result(&grant, request.into_inner().value).await?;
         let data = found.map(|(_, result)| result);
         Ok(Response::new(OptionalJobResultResponse { data }))
     }
@@ -53,9 +55,10 @@ impl JobResultService for JobworkerpService {
         &self,
         request: Request<FindListRequest>,
     ) -> JobworkerpReply<JobworkerpStream<JobResult>> {
+        let grant = grant(&request)?;
         let FindListRequest { limit, offset } = request.into_inner();
         let page = OffsetPage::read(limit, offset).map_err(invalid)?;
-        Ok(Response::new(self.list_results(page, None).await?))
+        Ok(Response::new(self.list_results(&grant, page, None).await?))
     }
 
     type FindListByJobIdStream = JobworkerpStream<JobResult>;
@@ -64,6 +67,7 @@ impl JobResultService for JobworkerpService {
         &self,
         request: Request<FindListByJobIdRequest>,
     ) -> JobworkerpReply<JobworkerpStream<JobResult>> {
+        let grant = grant(&request)?;
         let id = request.into_inner().job_id.ok_or_else(|| missing("job_id"))?.value;
         let (workers, now) =
             (WorkerDirectory::load(&self.0).await?, self.0.engine().status().now());
@@ -71,6 +75,9 @@ impl JobResultService for JobworkerpService {
             Some(id) => self.0.engine().get(id).await.map_err(failed)?,
             None => None,
         };
+        if let Some(job) = &job {
+            grant.check_job(&job.spec).map_err(invalid)?;
+        }
         let results = job.map(|job| result_rows::stored(&job, &workers, now)).unwrap_or_default();
         Ok(Response::new(Box::pin(stream::iter(results.into_iter().map(Ok)))))
     }
@@ -81,11 +88,13 @@ impl JobResultService for JobworkerpService {
         &self,
         request: Request<FindListByWorkerIdRequest>,
     ) -> JobworkerpReply<JobworkerpStream<JobResult>> {
+        let grant = grant(&request)?;
         let (worker, page) = read_worker_list(request.into_inner())?;
-        Ok(Response::new(self.list_results(page, Some(worker)).await?))
+        Ok(Response::new(self.list_results(&grant, page, Some(worker)).await?))
     }
 
     async fn listen(&self, request: Request<ListenRequest>) -> JobworkerpReply<JobResult> {
+        let grant = grant(&request)?;
         let deadline = CallDeadline::of(request.metadata());
         let request = request.into_inner();
         let id = request.job_id.ok_or_else(|| missing("job_id"))?.value;
@@ -101,17 +110,20 @@ impl JobResultService for JobworkerpService {
             return Err(invalid(Invalid::new(Code::Malformed, "response_type", why)));
         }
         let no_job = || Status::from(Fault::missing(format!("job {id}")));
-        let job = deadline.wait(&self.0, job_id(id).ok_or_else(no_job)?, request.timeout).await?;
+        let id = job_id(id).ok_or_else(no_job)?;
+        self.0.api().check_result(&grant, id).await?;
+        let job = deadline.wait(&self.0, id, request.timeout).await?;
         let result = result_rows::last(&job, &workers, self.0.engine().status().now());
         result.map(Response::new).ok_or_else(no_job)
     }
 
-    async fn count(&self, _: Request<CountCondition>) -> JobworkerpReply<CountResponse> {
+    async fn count(&self, request: Request<CountCondition>) -> JobworkerpReply<CountResponse> {
+        let grant = grant(&request)?;
         let workers = WorkerDirectory::load(&self.0).await?;
-        let counts = self.0.engine().jobs().counts(None).await.map_err(failed)?;
+        let counts = self.0.api().counts(&grant, None).await?;
         let total = match list::count_listed(&counts, ListedJobs::Any) {
             ..=MAX_SORTED => {
-                let all = self.list_results(OffsetPage::ALL, None).await?;
+                let all = self.list_results(&grant, OffsetPage::ALL, None).await?;
                 let total = all.fold(Ok(0_i64), async |so_far, one| {
                     let (so_far, _) = (so_far?, one?);
                     Ok::<_, Status>(so_far + 1)
@@ -140,9 +152,14 @@ fn count_ended(counts: &[JobCount], workers: &WorkerDirectory) -> u64 {
 
 impl JobworkerpService {
     /// A result, with its job.
-    async fn find_result(&self, id: i64) -> Result<Option<(Stored, JobResult)>, Status> {
+    async fn find_result(
+        &self,
+        grant: &Grant,
+        id: i64,
+    ) -> Result<Option<(Stored, JobResult)>, Status> {
         let Some(job) = job_id(result_rows::job_of(id)) else { return Ok(None) };
         let Some(job) = self.0.engine().get(job).await.map_err(failed)? else { return Ok(None) };
+        grant.check_job(&job.spec).map_err(invalid)?;
         let (workers, now) =
             (WorkerDirectory::load(&self.0).await?, self.0.engine().status().now());
         let is_it = |result: &JobResult| result.id == Some(JobResultId { value: id });
@@ -154,13 +171,14 @@ impl JobworkerpService {
     /// deleted.
     async fn list_results(
         &self,
+        grant: &Grant,
         page: OffsetPage,
         worker: Option<i64>,
     ) -> Result<JobworkerpStream<JobResult>, Status> {
         let (workers, now): (_, Time) =
             (WorkerDirectory::load(&self.0).await?, self.0.engine().status().now());
         let may_be = |kind: &Name| worker.is_none_or(|id| workers.may_own_kind(id, kind));
-        let cursor = JobCursor::open(&self.0, ListedJobs::Any, may_be).await?;
+        let cursor = JobCursor::open((&self.0, grant), ListedJobs::Any, may_be).await?;
         let items_of = move |job: &Stored| {
             let is_its = |id: i64| worker.is_none_or(|worker| worker == id);
             let is_wanted = workers.worker_of(job).is_some_and(|owner| is_its(owner.id));

@@ -14,11 +14,13 @@ use super::job::to_job_id;
 use super::list::{self, JobCursor, ListedJobs, OffsetPage};
 use super::workers::WorkerDirectory;
 use super::{JobworkerpReply, JobworkerpService, JobworkerpStream};
+use crate::grpc::grant;
 
 #[tonic::async_trait]
 impl JobStatusService for JobworkerpService {
     async fn find(&self, request: Request<JobId>) -> JobworkerpReply<OptionalJobStatusResponse> {
-        let found = self.find_live(request.into_inner().value).await?;
+        let grant = grant(&request)?;
+        let found = self.find_live(&grant, request.into_inner().value).await?;
         let status = found.map(|(job, _)| status(&job).into());
         Ok(Response::new(OptionalJobStatusResponse { status }))
     }
@@ -27,11 +29,12 @@ impl JobStatusService for JobworkerpService {
 
     async fn find_all(
         &self,
-        _: Request<Empty>,
+        request: Request<Empty>,
     ) -> JobworkerpReply<JobworkerpStream<JobStatusResponse>> {
+        let grant = grant(&request)?;
         let workers = WorkerDirectory::load(&self.0).await?;
         let is_wanted = |kind: &Name| workers.of_kind(kind).is_some();
-        let cursor = JobCursor::open(&self.0, ListedJobs::Live, is_wanted).await?;
+        let cursor = JobCursor::open((&self.0, &grant), ListedJobs::Live, is_wanted).await?;
         let items_of = move |job: &Stored| {
             let item = || JobStatusResponse { id: to_job_id(job.id), status: status(job).into() };
             let is_live = !job.live.state.has_ended() && workers.of_kind(&job.spec.kind).is_some();

@@ -1,7 +1,8 @@
 //! `GetDeadJobs`.
 
 use crore::store::views::ListQuery;
-use crore_core::State;
+use crore_api::Grant;
+use crore_core::{Job, State};
 use crore_wire::grpc::lakh::DeadJobs;
 use prost::Message;
 use tonic::Response;
@@ -17,16 +18,17 @@ const MAX_RESPONSE_BYTES: usize = 4_000_000;
 /// Bytes per job besides the job itself: tag and length.
 const FIELD_HEADER_BYTES: usize = 6;
 
-/// The dead jobs, ordered by name and then by the time at which they became dead. If they do not fit into one
+/// The dead jobs that the caller may see, ordered by name and then by the time at which they became dead. If they do not fit into one
 /// response, it contains the newest ones, and the metadata `crore-more`.
-pub(super) async fn dead_jobs(doors: &Doors) -> LakhReply<DeadJobs> {
+pub(super) async fn dead_jobs(doors: &Doors, grant: &Grant) -> LakhReply<DeadJobs> {
     let mut dead = Vec::new();
     let (mut bytes, mut after, mut more) = (0, None, false);
     'pages: loop {
         let n = doors.engine().status().caps().page;
         let query = ListQuery { state: State::Dead, queue: None, kind: None, after, n };
         let page = doors.engine().list(query).await.map_err(failed)?;
-        for job in page.jobs.iter().filter(|job| is_from_lakh(job)) {
+        let is_shown = |job: &&Job| is_from_lakh(job) && grant.covers_job(&job.spec);
+        for job in page.jobs.iter().filter(is_shown) {
             let message = to_lakh(job);
             bytes += message.encoded_len() + FIELD_HEADER_BYTES;
             if bytes > MAX_RESPONSE_BYTES {

@@ -12,6 +12,8 @@ use crore::Error;
 use crore::fetch::Fetch;
 use crore::finish::Finish;
 use crore::store::jobs::QueueOrder;
+use crore_api::Grant;
+use crore_api::calls::restrict_fetch;
 use crore_core::machine::Outcome;
 use crore_core::{Code, Invalid, Job, Name, Span};
 use crore_wire::grpc::lakh::{self, JobResult};
@@ -86,9 +88,14 @@ impl UnflushedJobs {
     }
 }
 
+/// The names of the jobs are their queues and kinds.
+fn with_job_names(invalid: Invalid) -> Invalid {
+    Invalid { field: "job_names".to_owned(), ..invalid }
+}
+
 impl JoinedStream {
     pub(super) fn new(
-        doors: Doors,
+        (doors, grant): (Doors, Grant),
         names: JobNames,
         worker: Name,
         reports: Streaming<JobResult>,
@@ -98,6 +105,21 @@ impl JoinedStream {
             let why = format!("{} names, at most {max} are allowed", queues.len());
             return Err(Invalid::new(Code::CountRange, "job_names", why));
         }
+        let mut fetch_template = Fetch {
+            queues,
+            kinds: None,
+            handled: None,
+            n: 1,
+            order: QueueOrder::Merged,
+            worker,
+            wait: FETCH_WAIT,
+            within: None,
+        };
+        if grant.only().is_some() {
+            // A job has the name of its queue; a restricted worker gets no others from it.
+            fetch_template.kinds = Some(fetch_template.queues.clone());
+            restrict_fetch(&grant, &mut fetch_template).map_err(with_job_names)?;
+        }
         let (leases, engine) = (Arc::<SharedReservations>::default(), doors.engine().clone());
         let (stop_reports, stopped) = oneshot::channel();
         let reader = ReportReader { engine, names, leases: Arc::clone(&leases) };
@@ -105,15 +127,7 @@ impl JoinedStream {
         let until = doors.clone();
         Ok(Self(Some(Box::new(JoinedWorker {
             doors,
-            fetch_template: Fetch {
-                queues,
-                kinds: None,
-                handled: None,
-                n: 1,
-                order: QueueOrder::Merged,
-                worker,
-                wait: FETCH_WAIT,
-            },
+            fetch_template,
             leases,
             reports: Some(reports),
             stop_reports,

@@ -32,7 +32,7 @@ use tonic::{Request, Response, Status, Streaming};
 use self::join::JoinedStream;
 use self::names::JobNames;
 use crate::Doors;
-use crate::grpc::{failed, invalid};
+use crate::grpc::{failed, grant, invalid};
 
 /// The Lakh service; `max_bytes` is the maximum message size.
 pub(crate) fn service(doors: &Doors, max_bytes: usize) -> LakhServer<LakhService> {
@@ -48,10 +48,11 @@ type LakhReply<T> = Result<Response<T>, Status>;
 impl Lakh for LakhService {
     async fn work(&self, request: Request<Streaming<Job>>) -> LakhReply<()> {
         let names = JobNames::of(request.metadata())?;
+        let grant = grant(&request)?;
         let context = request.extensions().get::<TraceContext>();
         let context = context.map(|context| Arc::<str>::from(context.to_string()));
         let call = AdmittedCall::of(request.extensions()).cloned();
-        let work = work::WorkCall { doors: self.0.clone(), names, context, call };
+        let work = work::WorkCall { doors: self.0.clone(), grant, names, context, call };
         // Received jobs are stored even if the producer disconnects.
         let pushed = tokio::spawn(work.run(request.into_inner())).await;
         pushed.map_err(|_| failed(crore::Error::Stopping))??;
@@ -63,12 +64,13 @@ impl Lakh for LakhService {
     async fn join(&self, request: Request<Streaming<JobResult>>) -> LakhReply<JoinedStream> {
         let names = JobNames::of(request.metadata())?;
         let worker = worker(request.extensions().get()).map_err(invalid)?;
-        let joined = JoinedStream::new(self.0.clone(), names, worker, request.into_inner());
+        let caller = (self.0.clone(), grant(&request)?);
+        let joined = JoinedStream::new(caller, names, worker, request.into_inner());
         Ok(Response::new(joined.map_err(invalid)?))
     }
 
-    async fn get_dead_jobs(&self, _: Request<()>) -> LakhReply<DeadJobs> {
-        dead::dead_jobs(&self.0).await
+    async fn get_dead_jobs(&self, request: Request<()>) -> LakhReply<DeadJobs> {
+        dead::dead_jobs(&self.0, &grant(&request)?).await
     }
 }
 

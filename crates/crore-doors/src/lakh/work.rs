@@ -4,8 +4,8 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use crore::push::PushResult;
-use crore_api::AdmittedCall;
 use crore_api::telemetry::inherit;
+use crore_api::{AdmittedCall, Grant};
 use crore_core::{Batch, Invalid, NewJob};
 use crore_wire::grpc::lakh::Job;
 use futures_util::stream::{FuturesOrdered, StreamExt};
@@ -22,6 +22,7 @@ const MAX_IN_FLIGHT: usize = 16;
 /// One call.
 pub(super) struct WorkCall {
     pub(super) doors: Doors,
+    pub(super) grant: Grant,
     pub(super) names: JobNames,
     /// The trace context of the call.
     pub(super) context: Option<Arc<str>>,
@@ -105,13 +106,13 @@ impl WorkCall {
     fn push(&self, jobs: Vec<NewJob>, bytes: usize) -> Result<PushFuture, Status> {
         let mut meter = self.call.as_ref().map(|call| call.meter());
         meter.as_mut().map_or(Ok(()), |meter| meter.set(bytes))?;
-        let engine = self.doors.engine().clone();
+        let (api, grant) = (self.doors.api().clone(), self.grant.clone());
         Ok(Box::pin(async move {
             let _meter = meter;
             let id =
                 |job: &NewJob| job.spec.client_id.as_ref().map(|client| Arc::clone(&client.id));
             let ids: Vec<_> = jobs.iter().map(id).collect();
-            let pushed = engine.push_all(Batch::from(jobs)).await.map_err(failed)?;
+            let pushed = api.push(&grant, Batch::from(jobs), None).await.map_err(failed)?;
             for (result, id) in pushed.jobs.into_iter().zip(ids) {
                 let id = id.as_deref().unwrap_or_default();
                 match result {

@@ -3,8 +3,8 @@
 use axum::extract::State;
 use axum::response::Response;
 use crore::finish::{Finish, FinishResult};
-use crore_api::Fault;
 use crore_api::negotiation::Responder;
+use crore_api::{Fault, Grant};
 use crore_core::job::DeliveryEnd;
 use crore_core::{Code, Delivery, Invalid, Job, Name, State as Standing};
 use crore_wire::api::Id;
@@ -26,6 +26,7 @@ use crate::Doors;
 )]
 pub(super) async fn done(
     State(doors): State<Doors>,
+    grant: Grant,
     body: DecodedBody<LightJqReport>,
 ) -> Result<Response, Fault> {
     let worker = worker::id(&body.parts.headers)?;
@@ -38,6 +39,7 @@ pub(super) async fn done(
     let outcome = translate::outcome(report)?;
     let job = doors.engine().get(id).await?.filter(|job| job.spec.queue.as_str() == QUEUE);
     let job = job.ok_or_else(|| missing(id))?;
+    grant.check_job(&job.spec)?;
     if !holds_job(&job, &worker, delivery) {
         return if has_reported(&job, &worker, delivery) {
             Ok(Responder::no_content())

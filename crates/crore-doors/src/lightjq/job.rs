@@ -5,10 +5,10 @@ use axum::extract::State;
 use axum::response::Response;
 use crore::actions::{ActionResult, JobAction};
 use crore::push::PushResult;
-use crore_api::Fault;
 use crore_api::negotiation::Responder;
 use crore_api::params::{PathParam, QueryParams};
 use crore_api::telemetry::TraceContext;
+use crore_api::{Fault, Grant};
 use crore_core::machine::Refusal;
 use crore_core::{Code, Delivery, Job, JobId, NewJob, Payload, Span, Spec};
 use crore_wire::Format;
@@ -29,13 +29,14 @@ const DEFAULT_POLLING_SECS: u32 = 5;
 )]
 pub(super) async fn push(
     State(doors): State<Doors>,
+    grant: Grant,
     headers: HeaderMap,
     body: DecodedBody<messages::LightJqNewJob>,
 ) -> Result<Response, Fault> {
     let reply = body.reply();
     let spec = translate::spec(&body.value, doors.options().lightjq.keep_results)?;
     let job = NewJob::from(Spec { trace: TraceContext::text_from_headers(&headers), ..spec });
-    match doors.engine().push_all(job.into()).await?.jobs.pop() {
+    match doors.api().push(&grant, job.into(), None).await?.jobs.pop() {
         Some(PushResult::New(id)) => {
             Ok(reply.with(StatusCode::CREATED, &LightJqPushed { job_id: id.to_string() }))
         }
@@ -60,16 +61,18 @@ pub(super) async fn push(
 )]
 pub(super) async fn status(
     State(doors): State<Doors>,
+    grant: Grant,
     method: Method,
     answers: ResponseFormat,
     id: PathParam,
 ) -> Result<Response, Fault> {
     let job = find(&doors, &id).await?;
+    doors.api().check_result(&grant, job.id).await?;
     // A HEAD request must not consume the result.
     if !job.live.state.has_ended() || method == Method::HEAD {
         return Ok(status_response(answers, &job, None));
     }
-    wait_for_end(&doors, answers, job.id, Span::ZERO).await
+    wait_for_end((&doors, &grant), answers, job.id, Span::ZERO).await
 }
 
 /// Waits until a job has ended; 408 if it has not by then.
@@ -80,29 +83,30 @@ pub(super) async fn status(
 )]
 pub(super) async fn polling(
     State(doors): State<Doors>,
+    grant: Grant,
     method: Method,
     answers: ResponseFormat,
-    id: PathParam,
-    QueryParams(query): QueryParams<messages::PollingQuery>,
+    (id, QueryParams(query)): (PathParam, QueryParams<messages::PollingQuery>),
 ) -> Result<Response, Fault> {
     let job = find(&doors, &id).await?;
+    doors.api().check_result(&grant, job.id).await?;
     if method == Method::HEAD {
         return Ok(status_response(answers, &job, None));
     }
     let wait = Span::from_secs(query.timeout.unwrap_or(DEFAULT_POLLING_SECS).into());
     let wait = wait.min(doors.api().options().max_wait);
-    wait_for_end(&doors, answers, job.id, wait).await
+    wait_for_end((&doors, &grant), answers, job.id, wait).await
 }
 
 /// Waits until a job has ended, and returns its status with the result, which is thereby consumed.
 async fn wait_for_end(
-    doors: &Doors,
+    (doors, grant): (&Doors, &Grant),
     answers: ResponseFormat,
     id: JobId,
     wait: Span,
 ) -> Result<Response, Fault> {
     let late = || Fault::new(Code::NotYet, format!("job {id} has not ended yet"));
-    let ended = doors.api().wait_for_job(id, wait).await?.ok_or_else(late)?;
+    let ended = doors.api().wait_for_job(grant, id, wait).await?.ok_or_else(late)?;
     let job = doors.engine().get(id).await?.ok_or_else(|| missing(id))?;
     Ok(status_response(answers, &job, ended.result.as_ref()))
 }
@@ -127,8 +131,13 @@ fn status_response(
     params(("job_id" = String, Path, description = "The job.")),
     responses((status = 204, description = "The job was deleted.")),
 )]
-pub(super) async fn cancel(State(doors): State<Doors>, id: PathParam) -> Result<Response, Fault> {
+pub(super) async fn cancel(
+    State(doors): State<Doors>,
+    grant: Grant,
+    id: PathParam,
+) -> Result<Response, Fault> {
     let job = find(&doors, &id).await?;
+    grant.check_job(&job.spec)?;
     let began = || Fault::new(Code::Refused, format!("job {} has already started", job.id));
     if job.live.delivery != Delivery::NONE && job.live.attempt > 0 {
         return Err(began());

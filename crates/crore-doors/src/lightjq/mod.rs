@@ -3,8 +3,8 @@
 //! | call | effect | scope |
 //! |---|---|---|
 //! | `POST /job` | pushes | push |
-//! | `GET /job/{id}` | status of a job; a stored result is read once | push |
-//! | `GET /job/{id}/polling?timeout=5` | waits for its end, then the same; 408 if it does not end in time | push |
+//! | `GET /job/{id}` | status of a job; a stored result is read once | push (own jobs), read |
+//! | `GET /job/{id}/polling?timeout=5` | waits for its end, then the same; 408 if it does not end in time | push (own jobs), read |
 //! | `DELETE /job/{id}` | deletes a job that was never started, else 409 | operate |
 //! | `POST /worker` | registers a [push worker](crore_dispatch) | work |
 //! | `DELETE /worker` | unregisters it | work |
@@ -80,20 +80,24 @@ pub fn router(doors: &Doors) -> Router {
 /// Every call with its required scope.
 #[rustfmt::skip]
 fn table(doors: &Doors) -> OpenApiRouter<Doors> {
-    use Scope::{Operate, Push, Work};
-    let row = |scope, (schemas, mut paths, methods): UtoipaMethodRouter<Doors>| -> UtoipaMethodRouter<Doors> {
-        require_scope(&mut paths, scope);
-        let gate = Gate { api: doors.api().clone(), scope };
+    const OPERATE: &[Scope] = &[Scope::Operate];
+    const PUSH: &[Scope] = &[Scope::Push];
+    const WORK: &[Scope] = &[Scope::Work];
+    // Of jobs that the caller pushed, or of all.
+    const RESULT: &[Scope] = &[Scope::Push, Scope::Read];
+    let row = |scopes, (schemas, mut paths, methods): UtoipaMethodRouter<Doors>| -> UtoipaMethodRouter<Doors> {
+        require_scope(&mut paths, scopes);
+        let gate = Gate { api: doors.api().clone(), scopes };
         (schemas, paths, methods.route_layer(from_fn(gate, admit)))
     };
     OpenApiRouter::new()
-        .routes(row(Push,    routes!(job::push)))
-        .routes(row(Push,    routes!(job::status)))
-        .routes(row(Operate, routes!(job::cancel)))
-        .routes(row(Push,    routes!(job::polling)))
-        .routes(row(Work,    routes!(worker::join)))
-        .routes(row(Work,    routes!(worker::leave)))
-        .routes(row(Work,    routes!(done::done)))
+        .routes(row(PUSH,    routes!(job::push)))
+        .routes(row(RESULT,  routes!(job::status)))
+        .routes(row(OPERATE, routes!(job::cancel)))
+        .routes(row(RESULT,  routes!(job::polling)))
+        .routes(row(WORK,    routes!(worker::join)))
+        .routes(row(WORK,    routes!(worker::leave)))
+        .routes(row(WORK,    routes!(done::done)))
 }
 
 /// Adds this door to the API description: its calls, and the call that a push worker serves, as a webhook.

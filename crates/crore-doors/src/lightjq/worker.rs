@@ -4,8 +4,8 @@ use std::net::SocketAddr;
 
 use axum::extract::{ConnectInfo, State};
 use axum::response::Response;
-use crore_api::Fault;
 use crore_api::negotiation::Responder;
+use crore_api::{Fault, Grant};
 use crore_core::code::excerpt;
 use crore_core::{Code, Invalid, Name};
 use crore_dispatch::{Registration, check_terms};
@@ -14,6 +14,7 @@ use http::{HeaderMap, StatusCode};
 
 use super::body::DecodedBody;
 use super::messages;
+use super::translate::QUEUE;
 use crate::Doors;
 
 /// Header with the id of the calling worker.
@@ -27,9 +28,12 @@ const HEADER: &str = "worker-id";
 )]
 pub(super) async fn join(
     State(doors): State<Doors>,
+    grant: Grant,
     ConnectInfo(peer): ConnectInfo<SocketAddr>,
     body: DecodedBody<messages::LightJqNewWorker>,
 ) -> Result<Response, Fault> {
+    // Jobs of every kind are posted to a worker.
+    grant.check_whole_queue(&Name::new("queue", QUEUE)?)?;
     let reply = body.reply();
     let request = body.value;
     let (name, max_jobs) = (request.name.clone(), request.max_jobs);
@@ -90,8 +94,10 @@ fn new_id() -> Result<Name, Fault> {
 )]
 pub(super) async fn leave(
     State(doors): State<Doors>,
+    grant: Grant,
     headers: HeaderMap,
 ) -> Result<Response, Fault> {
+    grant.check_whole_queue(&Name::new("queue", QUEUE)?)?;
     let id = id(&headers)?;
     if doors.push_worker_handle().leave(&id).await? {
         Ok(Responder::no_content())

@@ -6,9 +6,10 @@ use std::sync::Arc;
 use crore::fetch::Fetch;
 use crore::store::jobs::{QueueOrder, Renew, Renewed};
 use crore::{Engine, Error};
+use crore_api::calls::restrict_fetch;
 use crore_api::params::names;
-use crore_api::planted;
-use crore_core::{Code, Invalid, Name, Span};
+use crore_api::{Grant, planted};
+use crore_core::{Code, Invalid, Job, Name, OwnerId, Span};
 use crore_wire::worker::{DeliveryRef, Hello, ServerMessage, Welcome};
 
 use super::incarnation::{Incarnation, Leases};
@@ -31,6 +32,7 @@ const FETCH_WAIT: Span = Span::from_secs(3600);
 #[derive(Debug)]
 pub(super) struct Profile {
     incarnation: Arc<str>,
+    owner: Option<OwnerId>,
     fetch_template: Fetch,
     slots: usize,
     held: Vec<DeliveryRef>,
@@ -38,7 +40,7 @@ pub(super) struct Profile {
 }
 
 impl Profile {
-    pub(super) fn check(hello: Hello) -> Result<Self, Invalid> {
+    pub(super) fn check(hello: Hello, grant: &Grant) -> Result<Self, Invalid> {
         let refused = |code, why: String| Err(Invalid::new(code, "incarnation", why));
         match hello.incarnation.len() {
             0 => return refused(Code::KeyEmpty, "is required: a random string".to_owned()),
@@ -53,10 +55,12 @@ impl Profile {
             let why = format!("{} at once, at most {MAX_SLOTS} are allowed", hello.held.len());
             return Err(Invalid::new(Code::CountRange, "held", why));
         }
-        let request = fetch_from_hello(&hello)?;
+        let mut request = fetch_from_hello(&hello)?;
+        restrict_fetch(grant, &mut request)?;
         let version = hello.version.chars().take(MAX_VERSION_CHARS).collect();
         Ok(Self {
             incarnation: hello.incarnation.into(),
+            owner: grant.owner(),
             fetch_template: request,
             slots,
             held: hello.held,
@@ -66,6 +70,11 @@ impl Profile {
 
     pub(super) const fn incarnation(&self) -> &Arc<str> {
         &self.incarnation
+    }
+
+    /// The token of the worker.
+    pub(super) const fn owner(&self) -> Option<OwnerId> {
+        self.owner
     }
 
     /// A fetch of one of its jobs; the template of all its fetches.
@@ -106,6 +115,7 @@ pub(crate) fn fetch_for(
         order: if strict { QueueOrder::Strict } else { QueueOrder::Merged },
         worker: Name::new("worker", worker)?,
         wait: Span::ZERO,
+        within: None,
     })
 }
 
@@ -140,16 +150,42 @@ pub(super) struct CompletedHandshake {
 /// Registers a worker with the deliveries it keeps.
 pub(super) async fn register_worker(
     doors: Doors,
+    grant: Grant,
     profile: Profile,
 ) -> Result<CompletedHandshake, Error> {
     let engine = doors.engine();
+    let (held, foreign) = covered(engine, &grant, &profile.held).await?;
     let incarnation = Arc::new(Incarnation::new(&profile, engine.status().now()));
     doors.sessions().register(&incarnation);
-    let response = reconcile_leases(engine, &incarnation, &profile.held).await;
+    let mut response = reconcile_leases(engine, &incarnation, &held).await;
+    if let Ok(message) = &mut response {
+        message.lost.extend(foreign);
+    }
     if response.is_err() {
         doors.sessions().disconnect(engine.clone(), Arc::clone(&incarnation));
     }
     Ok(CompletedHandshake { profile, incarnation, response: response? })
+}
+
+/// Splits deliveries that a worker claims to hold into those of jobs within its restriction, and others.
+async fn covered(
+    engine: &Engine,
+    grant: &Grant,
+    held: &[DeliveryRef],
+) -> Result<(Vec<DeliveryRef>, Vec<DeliveryRef>), Error> {
+    if grant.only().is_none() || held.is_empty() {
+        return Ok((held.to_vec(), Vec::new()));
+    }
+    let which = held.iter().map(|held| held.id.into()).collect();
+    let jobs = engine.jobs().get_all(which).await?;
+    let is_covered =
+        |job: &Option<Job>| job.as_ref().is_some_and(|job| grant.covers_job(&job.spec));
+    let (covered, foreign): (Vec<_>, Vec<_>) =
+        held.iter().zip(jobs).partition(|(_, job)| is_covered(job));
+    let refs = |some: Vec<(&DeliveryRef, Option<Job>)>| -> Vec<DeliveryRef> {
+        some.into_iter().map(|(held, _)| *held).collect()
+    };
+    Ok((refs(covered), refs(foreign)))
 }
 
 /// Decides which deliveries a worker keeps, and which it has lost. Deliveries that it held before and does not name

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use std::task::Waker;
 
 use crore::store::jobs::Renew;
-use crore_core::{Job, Name, Span, Time};
+use crore_core::{Job, Name, OwnerId, Span, Time};
 use crore_wire::api::workers::WorkerStream;
 use crore_wire::worker::{DeliveryRef, WorkerReport};
 use futures_util::task::AtomicWaker;
@@ -24,6 +24,9 @@ pub(super) enum DeliveryNotice {
     Lost(DeliveryRef),
 }
 
+/// The token of a worker, and its incarnation.
+pub(super) type IncarnationKey = (Option<OwnerId>, Arc<str>);
+
 /// Leases that the server renews, with their durations.
 pub(super) type Leases = LeaseTable<Span>;
 
@@ -31,6 +34,8 @@ pub(super) type Leases = LeaseTable<Span>;
 #[derive(Debug)]
 pub(super) struct Incarnation {
     id: Arc<str>,
+    /// The token of the worker.
+    owner: Option<OwnerId>,
     /// Display name, stored with its deliveries.
     worker: Name,
     leases: Mutex<Leases>,
@@ -44,6 +49,7 @@ impl Incarnation {
     pub(super) fn new(profile: &Profile, now: Time) -> Self {
         Self {
             id: Arc::clone(profile.incarnation()),
+            owner: profile.owner(),
             worker: profile.fetch_template().worker.clone(),
             leases: Mutex::default(),
             notices: Mutex::default(),
@@ -53,8 +59,14 @@ impl Incarnation {
         }
     }
 
-    pub(super) const fn id(&self) -> &Arc<str> {
-        &self.id
+    /// Identifies it among all workers: a worker with another token cannot take over its leases.
+    pub(super) fn key(&self) -> IncarnationKey {
+        (self.owner, Arc::clone(&self.id))
+    }
+
+    /// Whether it holds exactly this delivery.
+    pub(super) fn holds(&self, held: DeliveryRef) -> bool {
+        lock(&self.leases).holds(held)
     }
 
     pub(super) const fn worker(&self) -> &Name {

@@ -12,7 +12,7 @@ use crore_core::{Span, State};
 use crore_wire::worker::DeliveryRef;
 use tokio::time::{Instant, sleep_until};
 
-use super::incarnation::{DeliveryNotice, Incarnation};
+use super::incarnation::{DeliveryNotice, Incarnation, IncarnationKey};
 use super::lock;
 
 /// Time to reconnect after a broken connection, before the worker's jobs go to others.
@@ -21,13 +21,13 @@ const GRACE: Duration = Duration::from_millis(GRACE_MS);
 
 /// All connected workers, by incarnation, and those within their grace period. Clones share the registry.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct SessionRegistry(Arc<Mutex<HashMap<Arc<str>, Arc<Incarnation>>>>);
+pub(crate) struct SessionRegistry(Arc<Mutex<HashMap<IncarnationKey, Arc<Incarnation>>>>);
 
 impl SessionRegistry {
     /// Adds a worker. If its incarnation is known, the leases move to the new entry, and the old one is marked as
     /// replaced.
     pub(super) fn register(&self, incarnation: &Arc<Incarnation>) {
-        let replaced = lock(&self.0).insert(Arc::clone(incarnation.id()), Arc::clone(incarnation));
+        let replaced = lock(&self.0).insert(incarnation.key(), Arc::clone(incarnation));
         if let Some(replaced) = replaced {
             incarnation.replace_leases(replaced.clear());
             // After the move, so that its session ends without its leases.
@@ -60,8 +60,9 @@ impl SessionRegistry {
     /// Removes a worker, unless another connection has replaced it.
     fn remove(&self, incarnation: &Arc<Incarnation>) {
         let mut all = lock(&self.0);
-        if all.get(incarnation.id()).is_some_and(|now| Arc::ptr_eq(now, incarnation)) {
-            all.remove(incarnation.id());
+        let key = incarnation.key();
+        if all.get(&key).is_some_and(|now| Arc::ptr_eq(now, incarnation)) {
+            all.remove(&key);
         }
     }
 }

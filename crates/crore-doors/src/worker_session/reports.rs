@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
+use crore::Error;
 use crore::finish::{self, Finish};
-use crore::{Engine, Error};
 use crore_api::calls::pushed as push_status;
-use crore_api::planted;
+use crore_api::{Api, Grant, planted};
 use crore_core::Delivery;
 use crore_wire::api::push::PushStatus;
 use crore_wire::worker::{
@@ -17,7 +17,8 @@ use super::incarnation::Incarnation;
 /// Applies the reports of one message, and returns the responses in order. A report about a delivery that the worker
 /// does not hold is stale, without a read. A delivery whose report is refused is held again.
 pub(super) fn report(
-    engine: Engine,
+    api: Api,
+    grant: Grant,
     incarnation: Arc<Incarnation>,
     mut reports: Vec<WorkerReport>,
 ) -> impl Future<Output = Result<Vec<ReportResponse>, Error>> {
@@ -26,7 +27,7 @@ pub(super) fn report(
     async move {
         let own = match reports.is_empty() {
             true => Vec::new(),
-            false => report_own(&engine, &incarnation, reports).await?,
+            false => report_own((&api, &grant), &incarnation, reports).await?,
         };
         if foreign.is_empty() {
             return Ok(own);
@@ -43,17 +44,17 @@ pub(super) fn report(
 }
 
 async fn report_own(
-    engine: &Engine,
+    (api, grant): (&Api, &Grant),
     incarnation: &Incarnation,
     reports: Vec<WorkerReport>,
 ) -> Result<Vec<ReportResponse>, Error> {
     if planted!("bug-32") && reports.iter().all(has_no_follow_up) {
-        return Ok(respond_before_durable(engine.clone(), reports));
+        return Ok(respond_before_durable(api.clone(), grant.clone(), reports));
     }
-    let finished = finish(engine, reports).await?;
+    let finished = finish(api, grant, reports).await?;
     let is_refused = |one: &&ReportResponse| matches!(one.verdict, ReportVerdict::Refused(_));
     for one in finished.iter().filter(is_refused) {
-        let job = engine.get(one.held.id).await?;
+        let job = api.engine().get(one.held.id).await?;
         incarnation.add_jobs(job.filter(|job| job.live.delivery == one.held.delivery).as_slice());
     }
     Ok(finished)
@@ -64,23 +65,28 @@ fn has_no_follow_up(report: &WorkerReport) -> bool {
 }
 
 /// Planted bug: responds before the reports are durable.
-fn respond_before_durable(engine: Engine, reports: Vec<WorkerReport>) -> Vec<ReportResponse> {
+fn respond_before_durable(
+    api: Api,
+    grant: Grant,
+    reports: Vec<WorkerReport>,
+) -> Vec<ReportResponse> {
     let verdict = ReportVerdict::Finished { state: None, pushed: Vec::new() };
     let response =
         |report: &WorkerReport| ReportResponse { held: report.held, verdict: verdict.clone() };
     let responses = reports.iter().map(response).collect();
-    drop(tokio::spawn(async move { drop(finish(&engine, reports).await) }));
+    drop(tokio::spawn(async move { drop(finish(&api, &grant, reports).await) }));
     responses
 }
 
-/// Applies reports independently: an invalid one is refused alone.
+/// Applies reports independently: one that is invalid, or that the caller may not make, is refused alone.
 pub(crate) async fn finish(
-    engine: &Engine,
+    api: &Api,
+    grant: &Grant,
     reports: Vec<WorkerReport>,
 ) -> Result<Vec<ReportResponse>, Error> {
     let requests: Vec<_> = reports.into_iter().map(to_finish).collect();
     let valid = requests.iter().filter_map(|(_, request)| request.as_ref().ok()).cloned().collect();
-    match engine.deliveries().finish_all(valid).await {
+    match api.finish_all(grant, valid).await {
         Ok(finished) => {
             let mut finished = finished.into_iter();
             let response = |(held, request): (DeliveryRef, Result<_, _>)| {
@@ -93,7 +99,7 @@ pub(crate) async fn finish(
             Ok(requests.into_iter().map(response).collect())
         }
         // One of them is invalid, and none was applied.
-        Err(Error::Invalid(_)) => finish_singly(engine, requests).await,
+        Err(Error::Invalid(_)) => finish_singly(api, grant, requests).await,
         Err(error) => Err(error),
     }
 }
@@ -106,17 +112,18 @@ fn to_finish(WorkerReport { held, report }: WorkerReport) -> HeldFinish {
 }
 
 async fn finish_singly(
-    engine: &Engine,
+    api: &Api,
+    grant: &Grant,
     requests: Vec<HeldFinish>,
 ) -> Result<Vec<ReportResponse>, Error> {
     let mut responses = Vec::with_capacity(requests.len());
     for (held, request) in requests {
         let finished = match request {
-            Ok(request) => engine.finish(request).await,
+            Ok(request) => api.finish_all(grant, vec![request]).await,
             Err(invalid) => Err(invalid.into()),
         };
         let verdict = match finished {
-            Ok(finished) => verdict(finished),
+            Ok(mut finished) => verdict(finished.pop().unwrap_or(finish::FinishResult::NotFound)),
             Err(Error::Invalid(mut invalid)) => {
                 if let Some(field) = invalid.field.strip_prefix("finishes[0].") {
                     invalid.field = field.to_owned();

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use crore::Error;
 use crore_api::budget::ByteMeter;
-use crore_api::{AdmittedCall, Fault};
+use crore_api::{AdmittedCall, Fault, Grant};
 use crore_core::{Code, Invalid};
 use crore_wire::worker::{Hello, ServerMessage, WorkerMessage};
 use tokio::runtime::Handle;
@@ -66,6 +66,7 @@ pub(super) enum PollingMode {
 /// workers, unless it reconnects within the grace period.
 pub(crate) struct WorkerSession {
     doors: Doors,
+    grant: Grant,
     polling_mode: PollingMode,
     /// `None`: a worker in this process, whose messages are not charged.
     call: Option<Arc<AdmittedCall>>,
@@ -86,21 +87,22 @@ enum SessionStage {
 
 impl WorkerSession {
     /// A session that is polled by its connection.
-    pub(crate) fn new(doors: Doors, call: Option<Arc<AdmittedCall>>) -> Self {
-        let mut session = Self::with_mode(doors, PollingMode::ByConnection);
+    pub(crate) fn new(doors: Doors, grant: Grant, call: Option<Arc<AdmittedCall>>) -> Self {
+        let mut session = Self::with_mode(doors, grant, PollingMode::ByConnection);
         session.call = call;
         session
     }
 
     /// A session of a worker in this process, which polls it whenever there is something to do.
     pub(crate) fn local(doors: Doors) -> Self {
-        Self::with_mode(doors, PollingMode::Always)
+        Self::with_mode(doors, Grant::full(), PollingMode::Always)
     }
 
-    fn with_mode(doors: Doors, mode: PollingMode) -> Self {
+    fn with_mode(doors: Doors, grant: Grant, mode: PollingMode) -> Self {
         let timeout = Box::pin(sleep_until(Instant::now() + HELLO_TIMEOUT));
         Self {
             doors,
+            grant,
             polling_mode: mode,
             call: None,
             names: None,
@@ -143,9 +145,10 @@ impl WorkerSession {
             meter.set(hello_bytes(&hello))?;
             self.names = Some(meter);
         }
-        let profile = Profile::check(hello).map_err(|invalid| invalid.inside("hello"))?;
-        self.stage =
-            SessionStage::Registering(Box::pin(register_worker(self.doors.clone(), profile)));
+        let profile = Profile::check(hello, &self.grant);
+        let profile = profile.map_err(|invalid| invalid.inside("hello"))?;
+        let registering = register_worker(self.doors.clone(), self.grant.clone(), profile);
+        self.stage = SessionStage::Registering(Box::pin(registering));
         Ok(())
     }
 
@@ -190,8 +193,8 @@ impl WorkerSession {
     fn begin(&mut self, completed: CompletedHandshake) -> ServerMessage {
         let CompletedHandshake { profile, incarnation, response } = completed;
         let reports = InFlight::new(self.call.as_ref().map(|call| call.meter()));
-        let (doors, mode) = (self.doors.clone(), self.polling_mode);
-        let working = Working::new(doors, mode, &profile, incarnation, reports);
+        let (caller, mode) = ((self.doors.clone(), self.grant.clone()), self.polling_mode);
+        let working = Working::new(caller, mode, &profile, incarnation, reports);
         self.stage = SessionStage::Working(Box::new(working));
         response
     }

@@ -37,7 +37,7 @@ impl SessionScene {
         ));
         let engine = engine.expect("an engine");
         let doors = Doors::new(engine.clone(), Options::default());
-        let mut session = WorkerSession::new(doors, None);
+        let mut session = WorkerSession::new(doors, crore_api::Grant::full(), None);
         let (queues, incarnation) = (vec!["mail".to_owned()], "one".to_owned());
         let hello = Some(Hello { queues, slots, incarnation, ..Hello::default() });
         let message = session.receive(WorkerMessage { hello, ..WorkerMessage::default() });

@@ -7,8 +7,7 @@ use std::task::{Context, Poll};
 use crore::Error;
 use crore::fetch::Fetch;
 use crore::store::views::Note;
-use crore_api::Fault;
-use crore_api::planted;
+use crore_api::{Fault, Grant, planted};
 use crore_core::{Code, Job};
 use crore_wire::worker::{self, DeliveryRef, ReportResponse, ServerMessage, WorkerMessage};
 use futures_util::stream::{FuturesUnordered, StreamExt};
@@ -33,6 +32,7 @@ pub(super) type ReportsInFlight = InFlight<Result<Vec<ReportResponse>, Error>>;
 /// A session after its handshake.
 pub(super) struct Working {
     doors: Doors,
+    grant: Grant,
     polling_mode: PollingMode,
     incarnation: Arc<Incarnation>,
     fetch_template: Fetch,
@@ -51,7 +51,7 @@ pub(super) struct Working {
 
 impl Working {
     pub(super) fn new(
-        doors: Doors,
+        (doors, grant): (Doors, Grant),
         mode: PollingMode,
         profile: &Profile,
         incarnation: Arc<Incarnation>,
@@ -73,6 +73,7 @@ impl Working {
             background: FuturesUnordered::new(),
             renewal,
             doors,
+            grant,
         }
     }
 
@@ -86,7 +87,7 @@ impl Working {
         self.reports.is_empty()
     }
 
-    pub(super) fn receive(&mut self, message: WorkerMessage) -> Result<(), Fault> {
+    pub(super) fn receive(&mut self, mut message: WorkerMessage) -> Result<(), Fault> {
         if message.hello.is_some() {
             return Err(Fault::new(Code::Refused, "hello was already sent"));
         }
@@ -97,6 +98,9 @@ impl Working {
         self.incarnation.presence().record_message(self.slots, engine.status().now());
         self.is_draining |= message.drain;
         let bytes = message.size();
+        if self.grant.only().is_some() {
+            message.notes.retain(|note| self.incarnation.holds(note.held));
+        }
         // Losing a note is acceptable. But the notes of a message are written before its reports, because notes about
         // a job that has ended are dropped.
         let noted = (!message.notes.is_empty()).then(|| {
@@ -108,7 +112,8 @@ impl Working {
             return Ok(());
         }
         self.reports.reserve(bytes)?;
-        let report = report(engine, Arc::clone(&self.incarnation), message.reports);
+        let (api, grant) = (self.doors.api().clone(), self.grant.clone());
+        let report = report(api, grant, Arc::clone(&self.incarnation), message.reports);
         match noted {
             None => self.reports.push(bytes, report),
             Some(noted) => self.reports.push(bytes, async move {

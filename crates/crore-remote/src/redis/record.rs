@@ -102,6 +102,7 @@ pub(super) fn read_group(reply: ScriptReply) -> Result<Group, Error> {
         sealed: sealed.number()? == 1,
         lost: lost.number()? == 1,
         revision: Revision(revision.id()?),
+        maker: None,
     })
 }
 

@@ -115,7 +115,7 @@ async fn a_group_over_many_shards_counts_each_member_once_and_releases_its_follo
         needs: DependencyCondition::Success,
     }];
     jobs.push(then);
-    let batch = Batch { groups: vec![NewGroup { open: false }], jobs };
+    let batch = Batch { groups: vec![NewGroup { open: false, maker: None }], jobs };
     let pushed = other.push(batch).await.expect("an answer").into_inner();
     let follow_up = pushed.jobs[24].id().expect("new");
     let running = claim(&other, "q", 1000).await;

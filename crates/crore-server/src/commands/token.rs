@@ -20,7 +20,8 @@ use crate::output::CommandOutput;
 const EXAMPLES: &str = "\
 Examples:
   crore token create ops --preset admin --data crore-data    # the first token, before the server starts
-  crore token create app --preset producer --expires-in 90d";
+  crore token create app --preset producer --expires-in 90d
+  crore token create mailer --scope push --scope work --queue 'mail*' --kind send --kind 'render*'";
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum TokenCommand {
@@ -47,6 +48,12 @@ pub(crate) struct TokenArgs {
     /// Scope: push, work, read, operate, define or admin; may be repeated
     #[arg(long)]
     scope: Vec<Scope>,
+    /// Queue that the token is restricted to, as a pattern with `*` for any characters; may be repeated [default: any]
+    #[arg(long, value_name = "PATTERN")]
+    queue: Vec<String>,
+    /// Kind that the token is restricted to, as a pattern with `*` for any characters; may be repeated [default: any]
+    #[arg(long, value_name = "PATTERN")]
+    kind: Vec<String>,
     /// Lifetime, such as 90d [default: unlimited]
     #[arg(long, value_name = "DURATION")]
     expires_in: Option<Period>,
@@ -62,6 +69,8 @@ impl TokenArgs {
             preset: self.preset,
             scopes: self.scope.clone(),
             expires_in: self.expires_in,
+            queues: self.queue.clone(),
+            kinds: self.kind.clone(),
         }
     }
 }
@@ -86,6 +95,8 @@ pub(crate) fn run(remote: &RemoteArgs, command: TokenCommand) -> anyhow::Result<
                 ("NAME", "/name"),
                 ("ID", "/id"),
                 ("SCOPES", "/scopes"),
+                ("QUEUES", "/queues"),
+                ("KINDS", "/kinds"),
                 ("CREATED", "/created_at"),
                 ("EXPIRES", "/expires_at"),
             ];

@@ -34,7 +34,44 @@ fn with_a_token_public_addresses_are_served_and_calls_are_authenticated() {
     assert!(known.expect("it runs").status.success());
     let unknown = server.run(&["info"]);
     assert_ne!(unknown.code, Some(0));
-    assert!(unknown.err.contains("token"), "{}", unknown.err);
+    assert!(unknown.err.contains("CRORE_TOKEN"), "{}", unknown.err);
+}
+
+#[test]
+fn a_token_for_some_queues_and_kinds_reaches_no_others() {
+    let dir = dir();
+    let server = Server::start(dir.path(), &[]);
+    let admin = server.run(&["token", "create", "ops", "--preset", "admin"]).success();
+    let with = |token: &str, arguments: &[&str]| {
+        let output = server.command(arguments).env("CRORE_TOKEN", token.trim()).output();
+        let output = output.expect("it runs");
+        let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("UTF-8");
+        (output.status.success(), text(output.stdout), text(output.stderr))
+    };
+    let (_, tenant, _) = with(
+        &admin,
+        &[
+            "token", "create", "tenant", "--scope", "push", "--scope", "read", "--queue", "mail*",
+            "--queue", "news", "--kind", "send*",
+        ],
+    );
+    let (_, tokens, _) = with(&admin, &["token", "ls"]);
+    assert!(tokens.contains("mail*") && tokens.contains("news") && tokens.contains("send*"));
+    let push = |token: &str, queue: &str, kind: &str| {
+        with(token, &["job", "push", kind, "{}", "--queue", queue])
+    };
+    assert!(push(&admin, "sms", "resize").0);
+    let (pushed, _, err) = push(&tenant, "mail-eu", "send");
+    assert!(pushed, "{err}");
+    for (queue, kind, named) in [("sms", "send", "`sms`"), ("mail", "resize", "`resize`")] {
+        let (pushed, _, err) = push(&tenant, queue, kind);
+        assert!(!pushed && err.contains("scope-missing"), "{err}");
+        assert!(err.contains(named) && err.contains('*'), "{err}");
+    }
+    let (_, listed, _) = with(&tenant, &["job", "ls"]);
+    assert!(listed.contains("mail-eu") && !listed.contains("sms"), "{listed}");
+    let (is_shown, _, err) = with(&tenant, &["limit", "ls"]);
+    assert!(!is_shown && err.contains("limits"), "{err}");
 }
 
 #[test]

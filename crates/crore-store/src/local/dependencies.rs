@@ -172,7 +172,10 @@ mod tests {
             [DependencyCondition::End, DependencyCondition::Success, DependencyCondition::End]
                 .map(|n| NewDependency { on, needs: n })
                 .into();
-        let batch = Batch { groups: vec![NewGroup { open: true }], jobs: vec![job.clone(), job] };
+        let batch = Batch {
+            groups: vec![NewGroup { open: true, maker: None }],
+            jobs: vec![job.clone(), job],
+        };
         let pushed = local.push(batch, now).expect("stored");
         let id = pushed.jobs[0].id().expect("new");
         let job = local.get(&[id.into()], now).expect("an answer").remove(0).expect("it exists");

@@ -23,9 +23,10 @@ struct EarlierInBatch<'a> {
 impl<R: JobRecords> LocalIndex<R> {
     pub(crate) fn push(&mut self, batch: Batch, now: Time) -> Result<PushedBatch, Error> {
         let mut groups = Vec::with_capacity(batch.groups.len());
-        for _ in &batch.groups {
+        for new in &batch.groups {
             let id = GroupId(self.next_id());
-            self.dependencies.add_group(id, Group::default(), now);
+            let group = Group { maker: new.maker, ..Group::default() };
+            self.dependencies.add_group(id, group, now);
             groups.push(id);
         }
         let mut jobs = Vec::with_capacity(batch.jobs.len());

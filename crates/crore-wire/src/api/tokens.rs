@@ -49,11 +49,11 @@ macro_rules! text_enum {
 text_enum! {
     /// A permission that a call requires, the same for all protocols. No scope includes another.
     Scope {
-        /// Push jobs, seal groups, and read results.
+        /// Push jobs, seal own groups, and read the results of jobs that a token of the same name pushed.
         Push = "push",
         /// Fetch jobs and report on them.
         Work = "work",
-        /// Read jobs, queues, definitions, workers, events and metrics.
+        /// Read jobs, results, queues, definitions, workers, events and metrics.
         Read = "read",
         /// Retry, cancel, delete and change jobs; pause queues and schedules, and set retention.
         Operate = "operate",
@@ -91,7 +91,7 @@ impl Preset {
 }
 
 /// Request for a token, with `preset`, `scopes`, or both.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct NewToken {
     /// Name of the token, recorded in the audit log.
@@ -106,6 +106,14 @@ pub struct NewToken {
     /// Time until the token expires. Default: never.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expires_in: Option<Period>,
+    /// Patterns of the queues that the token is restricted to, with `*` for any characters. Default: any queue.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schema(max_items = 32, example = json!(["mail*"]))]
+    pub queues: Vec<String>,
+    /// Patterns of the kinds that the token is restricted to, with `*` for any characters. Default: any kind.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schema(max_items = 32, example = json!(["resize*"]))]
+    pub kinds: Vec<String>,
 }
 
 /// A token, without its secret.
@@ -117,6 +125,12 @@ pub struct Token {
     pub name: String,
     /// Scopes of the token.
     pub scopes: Vec<Scope>,
+    /// Patterns of the queues that it is restricted to; absent: any queue.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub queues: Vec<String>,
+    /// Patterns of the kinds that it is restricted to; absent: any kind.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub kinds: Vec<String>,
     /// When it was created.
     pub created_at: Moment,
     /// When it expires.

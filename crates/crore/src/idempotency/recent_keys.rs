@@ -32,7 +32,8 @@ impl RecentKeys {
         let jobs = batch.jobs.iter().map(|job| {
             (comparable_spec(&job.spec), job.due, job.group, job.after.as_slice(), job.unset)
         });
-        self.hasher.hash_one((&batch.groups, jobs.collect::<Vec<_>>()))
+        let groups = batch.groups.iter().map(|group| group.open);
+        self.hasher.hash_one((groups.collect::<Vec<_>>(), jobs.collect::<Vec<_>>()))
     }
 
     /// Refuses a key that was used for a different batch.

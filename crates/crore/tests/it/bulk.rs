@@ -165,7 +165,7 @@ fn after(on: NewDependencyTarget, needs: DependencyCondition) -> NewJob {
 #[test]
 fn a_group_of_100_000_jobs_releases_its_follow_up_when_all_succeeded() {
     on_both(|scene| {
-        let batch = Batch { groups: vec![NewGroup { open: true }], jobs: Vec::new() };
+        let batch = Batch { groups: vec![NewGroup { open: true, maker: None }], jobs: Vec::new() };
         let group = block_on(scene.engine.push_all(batch)).expect("pushed").groups[0];
         let then = scene.push(after(
             NewDependencyTarget::Group(GroupRef::Id(group)),

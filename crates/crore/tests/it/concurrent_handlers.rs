@@ -1,6 +1,6 @@
 //! Concurrent changes of handlers: no change is lost, and no schedule fires twice.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use crore::block_on;
 use crore::core::handler::HandlerSchedule;
@@ -62,8 +62,12 @@ fn a_handler_that_is_changed_while_another_renames_it_keeps_its_schedule() {
     let (scene, sick) = FaultyStore::test_engine();
     let (first, seen) = set(&scene, planned("every 5s"));
     let (engine, changed) = (scene.engine.clone(), Handler { pooled: true, ..first.clone() });
-    sick.after_next_call(Verb::Define, move || {
-        block_on(engine.handlers().set(name("a"), changed)).expect("set");
+    let again = Arc::clone(&sick);
+    // After the rename has read both kinds, and before it writes.
+    sick.after_next_call(Verb::Entries, move || {
+        again.after_next_call(Verb::Entries, move || {
+            block_on(engine.handlers().set(name("a"), changed)).expect("set");
+        });
     });
     let from = (name("a"), seen);
     let is_renamed = block_on(scene.engine.handlers().rename(from, name("b"), first));
@@ -74,6 +78,24 @@ fn a_handler_that_is_changed_while_another_renames_it_keeps_its_schedule() {
     assert_eq!(schedules(&scene), 1);
     scene.pass(SECOND.times(5));
     assert_eq!(scene.fetch_n("default", 10).len(), 1);
+}
+
+#[test]
+fn a_rename_is_one_write() {
+    let (scene, sick) = FaultyStore::test_engine();
+    let (first, seen) = set(&scene, planned("every 5s"));
+    let (engine, names) = (scene.engine.clone(), Arc::new(Mutex::new(Vec::new())));
+    let after_one_write = Arc::clone(&names);
+    sick.after_next_call(Verb::Define, move || {
+        let schedules = block_on(engine.schedules().list()).expect("schedules");
+        let names = schedules.iter().map(|entry| entry.name.to_string());
+        after_one_write.lock().expect("no panic").extend(names);
+    });
+    let renamed = block_on(scene.engine.handlers().rename((name("a"), seen), name("b"), first));
+    assert!(renamed.expect("asked"));
+    assert_eq!(*names.lock().expect("no panic"), ["handler:b"]);
+    let all = block_on(scene.engine.handlers().list()).expect("handlers");
+    assert_eq!(all.keys().map(ToString::to_string).collect::<Vec<_>>(), ["b"]);
 }
 
 #[test]

@@ -11,7 +11,7 @@ async fn item_cursor(n: u8, part: OffsetPage, vain: usize) -> ItemCursor<impl Fn
     let at = CursorPosition::Sequential([StoreList::new(State::Ready, Some(name))].into());
     let tell = |job: &Job| if job.id.0.is_multiple_of(2) { vec![0; 2] } else { Vec::new() };
     ItemCursor {
-        jobs: JobCursor { engine, position: at },
+        jobs: JobCursor { engine, grant: Grant::full(), position: at },
         page: part,
         skips_left: vain,
         items_of: tell,

@@ -8,13 +8,10 @@ use crore_api::audit::{self, Audit};
 use crore_doors::tls;
 use crore_doors::{Doors, Options, listen};
 use crore_wire::TokenSecret;
-use crore_wire::api::tokens::Preset;
 use crore_wire::grpc::v1;
 use crore_wire::grpc::v1::admin_client::AdminClient;
 use crore_wire::grpc::v1::jobs_client::JobsClient;
-use http::Version;
 use hyper_util::rt::TokioIo;
-use prost::Message;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use serde_json::Value;
@@ -24,7 +21,6 @@ use tonic::transport::{Channel, Endpoint};
 use tonic::{Code, Request};
 use tower::service_fn;
 
-use super::frames::{RawConnection, frame, request};
 use super::{connect, job, problem, push};
 use crate::access::token;
 use crate::server::Server;
@@ -63,78 +59,6 @@ async fn a_token_in_the_metadata_authenticates_its_owner_only() {
     let wrong = TokenSecret::new("crore_nobody_nothing");
     let status = jobs.push(with(&wrong, one())).await.expect_err("unknown");
     assert_eq!(status.code(), Code::Unauthenticated);
-}
-
-/// The required scope of each call; `None`: no token. A new call must be added here.
-const NEEDS: &[(&str, Option<Scope>)] = &[
-    ("crore.v1.Jobs/Push", Some(Scope::Push)),
-    ("crore.v1.Jobs/PushStream", Some(Scope::Push)),
-    ("crore.v1.Jobs/Get", Some(Scope::Read)),
-    ("crore.v1.Jobs/List", Some(Scope::Read)),
-    ("crore.v1.Jobs/Cancel", Some(Scope::Operate)),
-    ("crore.v1.Jobs/Retry", Some(Scope::Operate)),
-    ("crore.v1.Jobs/Delete", Some(Scope::Operate)),
-    ("crore.v1.Jobs/Change", Some(Scope::Operate)),
-    ("crore.v1.Jobs/Wait", Some(Scope::Push)),
-    ("crore.v1.Work/Stream", Some(Scope::Work)),
-    ("crore.v1.Work/Fetch", Some(Scope::Work)),
-    ("crore.v1.Work/Renew", Some(Scope::Work)),
-    ("crore.v1.Work/Finish", Some(Scope::Work)),
-    ("crore.v1.Admin/Info", Some(Scope::Read)),
-    ("crore.v1.Admin/Counts", Some(Scope::Read)),
-    ("crore.v1.Admin/PauseQueue", Some(Scope::Operate)),
-    ("crore.v1.Admin/ResumeQueue", Some(Scope::Operate)),
-    ("crore.v1.Admin/ListSchedules", Some(Scope::Read)),
-    ("crore.v1.Admin/SetSchedule", Some(Scope::Define)),
-    ("crore.v1.Admin/DeleteSchedule", Some(Scope::Define)),
-    ("crore.v1.Admin/ListLimits", Some(Scope::Read)),
-    ("crore.v1.Admin/SetLimit", Some(Scope::Define)),
-    ("crore.v1.Admin/DeleteLimit", Some(Scope::Define)),
-    ("crore.v1.Admin/ListHandlers", Some(Scope::Read)),
-    ("crore.v1.Admin/SetHandler", Some(Scope::Define)),
-    ("crore.v1.Admin/DeleteHandler", Some(Scope::Define)),
-    ("crore.v1.Admin/ListWorkers", Some(Scope::Read)),
-    ("crore.v1.Admin/ActOnAll", Some(Scope::Operate)),
-    ("crore.v1.Admin/Listen", Some(Scope::Read)),
-    ("grpc.health.v1.Health/Check", None),
-    ("grpc.health.v1.Health/Watch", None),
-];
-
-#[tokio::test]
-async fn every_call_lets_those_presets_in_that_have_its_scope_and_no_others() {
-    let files = prost_types::FileDescriptorSet::decode(crore_wire::grpc::DESCRIPTORS);
-    let files = files.expect("good descriptors").file;
-    let ours = files.iter().filter(|file| file.package() == "crore.v1");
-    for service in ours.flat_map(|file| &file.service) {
-        for call in &service.method {
-            let name = format!("crore.v1.{}/{}", service.name(), call.name());
-            assert!(NEEDS.iter().any(|(known, _)| *known == name), "{name}");
-        }
-    }
-    let server = Server::start().await;
-    let mut known = vec![(None, String::new())];
-    for preset in Preset::ALL {
-        let secret = token(&server.engine, preset.as_str(), preset.scopes()).await;
-        known.push((Some(*preset), format!("Bearer {}", secret.reveal())));
-    }
-    let mut line = RawConnection::open(&server, Version::HTTP_2).await;
-    for (name, needs) in NEEDS {
-        for (preset, bearer) in &known {
-            let mut headers = vec![("content-type", "application/grpc"), ("te", "trailers")];
-            headers.extend((!bearer.is_empty()).then_some(("authorization", bearer.as_str())));
-            let ask = request(&server, "POST", &format!("/{name}"), &headers, frame(0, &[]));
-            let is_let_in = match (needs, preset) {
-                (None, _) => true,
-                (Some(_), None) => false,
-                (Some(scope), Some(preset)) => preset.scopes().contains(scope),
-            };
-            let said = line.begin(ask).await;
-            // A caller that fails too often is refused with `RESOURCE_EXHAUSTED`.
-            let refusals = [Code::Unauthenticated, Code::PermissionDenied, Code::ResourceExhausted];
-            let is_refused = refusals.iter().any(|code| said == Some(*code as i32));
-            assert_eq!(is_refused, !is_let_in, "{name} {preset:?}: {said:?}");
-        }
-    }
 }
 
 #[tokio::test]

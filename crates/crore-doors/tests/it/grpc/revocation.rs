@@ -184,9 +184,9 @@ async fn a_stream_ends_when_its_token_expires() {
     let second = crore_core::Span::from_secs(1);
     let new = NewToken {
         name: "brief".to_owned(),
-        preset: None,
         scopes: vec![Scope::Work],
         expires_in: Some(Period(second)),
+        ..NewToken::default()
     };
     let (_, secret) = access::create(&server.engine, &new).await.expect("made");
     let made = Instant::now();

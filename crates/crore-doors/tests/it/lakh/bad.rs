@@ -165,7 +165,7 @@ async fn each_call_needs_its_scope() {
     let server = Server::start().await;
     let token = async |preset| {
         let name = format!("{preset:?}");
-        let new = NewToken { name, preset: Some(preset), scopes: Vec::new(), expires_in: None };
+        let new = NewToken { name, preset: Some(preset), ..NewToken::default() };
         access::create(&server.engine, &new).await.expect("made").1
     };
     let (producer, worker) = (token(Preset::Producer).await, token(Preset::Worker).await);

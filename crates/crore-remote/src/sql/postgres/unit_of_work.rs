@@ -253,5 +253,6 @@ pub(super) fn read_group(row: &PgRow) -> Result<Group, PostgresFault> {
         lost: row.try_get("lost")?,
         sealed: row.try_get("sealed")?,
         revision: Revision(unsigned("a revision", row.try_get("revision")?)?),
+        maker: None,
     })
 }

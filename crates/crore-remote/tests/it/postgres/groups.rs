@@ -26,7 +26,7 @@ async fn counts(it: &PostgresSubject, id: GroupId) -> (u64, u64, u64, bool) {
 }
 
 async fn push(it: &PostgresSubject, open: bool, jobs: Vec<NewJob>) -> (GroupId, Vec<Pushed>) {
-    let batch = Batch { groups: vec![NewGroup { open }], jobs };
+    let batch = Batch { groups: vec![NewGroup { open, maker: None }], jobs };
     let pushes = it.store.push(batch).await.expect("pushes").into_inner();
     (pushes.groups[0], pushes.jobs)
 }

@@ -11,7 +11,8 @@ use crore_core::limit::LimitKey;
 use crore_core::retry::{Backoff, Retry};
 use crore_core::unique::{Unique, UniqueHold};
 use crore_core::{
-    Delivery, Encoding, GroupId, JobId, Live, Name, Payload, Revision, Span, Spec, State, Time,
+    Delivery, Encoding, GroupId, JobId, Live, Name, OwnerId, Payload, Revision, Span, Spec, State,
+    Time,
 };
 use proptest::collection::{btree_map, vec};
 use proptest::option;
@@ -132,14 +133,15 @@ pub(super) fn spec() -> BoxedStrategy<Spec> {
     let ends = (option::of(span()), lapse(), reports, keep(), retain);
     let policies = (lease, option::of(unique()), retry(), ends);
     let parent = option::of((number().prop_map(JobId), number32()));
-    let marks = (btree_map(label(), label(), 0..4), option::of(text()));
+    let pusher = option::of(number().prop_map(OwnerId));
+    let marks = (btree_map(label(), label(), 0..4), option::of(text()), pusher);
     let ties = (option::of(number().prop_map(GroupId)), vec(dependency(), 0..4), parent, marks);
     let parts = (head.boxed(), policies.boxed(), ties.boxed(), payload());
     parts
         .prop_map(|(head, policies, ties, payload)| {
             let (queue, kind, priority, limits, client_id) = head;
             let (lease, unique, retry, (timeout, lapse, reports, keep, retain)) = policies;
-            let (group, after, parent, (labels, trace)) = ties;
+            let (group, after, parent, (labels, trace, pusher)) = ties;
             Spec {
                 lease,
                 unique,
@@ -160,6 +162,7 @@ pub(super) fn spec() -> BoxedStrategy<Spec> {
                 parent,
                 labels,
                 trace,
+                pusher,
             }
         })
         .boxed()
@@ -241,14 +244,16 @@ pub(super) fn live() -> BoxedStrategy<Live> {
 
 pub(super) fn group() -> impl Strategy<Value = Group> {
     let counts = (number(), number(), number());
-    (counts, any::<bool>(), any::<bool>(), number()).prop_map(
-        |((size, ran, succeeded), sealed, lost, revision)| Group {
+    let maker = option::of(number().prop_map(OwnerId));
+    (counts, any::<bool>(), any::<bool>(), number(), maker).prop_map(
+        |((size, ran, succeeded), sealed, lost, revision, maker)| Group {
             size,
             ran,
             succeeded,
             sealed,
             lost,
             revision: Revision(revision),
+            maker,
         },
     )
 }

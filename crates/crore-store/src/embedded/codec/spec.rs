@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use crore_core::job::{ClientId, JobRetention, Lapse, ReportFencing, ResultRetention};
 use crore_core::limit::LimitKey;
 use crore_core::retry::{Backoff, Retry};
-use crore_core::{GroupId, JobId, Name, Span, Spec};
+use crore_core::{GroupId, JobId, Name, OwnerId, Span, Spec};
 
 use super::fields::PresenceBits;
 use super::policy::{
@@ -35,7 +35,8 @@ const AFTER: u64 = 1 << 12;
 const PARENT: u64 = 1 << 13;
 const LABELS: u64 = 1 << 14;
 const TRACE: u64 = 1 << 15;
-const KNOWN: u64 = (1 << 16) - 1;
+const PUSHER: u64 = 1 << 16;
+const KNOWN: u64 = (1 << 17) - 1;
 
 /// The usual values of version 1. Unlike the defaults of the rules, these must never change.
 const USUAL_LEASE: Option<Span> = Some(Span::from_secs(30));
@@ -100,6 +101,7 @@ fn fields_of(spec: &Spec) -> PresenceBits {
         .with(PARENT, spec.parent.is_some())
         .with(LABELS, !spec.labels.is_empty())
         .with(TRACE, spec.trace.is_some())
+        .with(PUSHER, spec.pusher.is_some())
 }
 
 fn put_head(spec: &Spec, fields: PresenceBits, out: &mut Vec<u8>) {
@@ -157,6 +159,9 @@ fn put_relations(spec: &Spec, fields: PresenceBits, out: &mut Vec<u8>) {
     }
     if let Some(trace) = &spec.trace {
         out.put_text(trace);
+    }
+    if let Some(OwnerId(pusher)) = spec.pusher {
+        out.put_var(pusher);
     }
 }
 
@@ -229,6 +234,7 @@ fn get_rest(
         parent: fields.given(PARENT, || Ok((JobId(reader.var()?), reader.var32()?)))?,
         labels: fields.given(LABELS, || get_labels(reader))?.unwrap_or_default(),
         trace: fields.given(TRACE, || reader.text())?.map(Into::into),
+        pusher: fields.given(PUSHER, || reader.var())?.map(OwnerId),
         payload: get_payload(reader)?,
     })
 }

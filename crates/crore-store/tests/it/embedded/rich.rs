@@ -198,7 +198,7 @@ fn push_all(hand: &SteppedStore) {
     };
     hand.push(vec![unique.into(), limited.into(), later, spec("halt", "\"paused\"").into()]);
     let jobs = vec![member(r#""a""#), member(r#""b""#), waits, for_group];
-    hand.push(Batch { groups: vec![NewGroup { open: true }], jobs });
+    hand.push(Batch { groups: vec![NewGroup { open: true, maker: None }], jobs });
     hand.settle();
 }
 

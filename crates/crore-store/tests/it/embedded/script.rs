@@ -285,7 +285,7 @@ impl ScriptRecorder {
         let on = NewDependencyTarget::Group(GroupRef::New(0));
         last.after.push(NewDependency { on, needs: DependencyCondition::Success });
         jobs.push(last);
-        Batch { groups: vec![NewGroup { open: false }], jobs }
+        Batch { groups: vec![NewGroup { open: false, maker: None }], jobs }
     }
 
     fn definition(&mut self) -> Define {

@@ -7,7 +7,9 @@ use crore_core::job::{
 use crore_core::limit::LimitKey;
 use crore_core::retry::{Backoff, Retry};
 use crore_core::unique::{Unique, UniqueHold};
-use crore_core::{Delivery, Encoding, GroupId, JobId, Payload, Revision, Span, State, Time};
+use crore_core::{
+    Delivery, Encoding, GroupId, JobId, OwnerId, Payload, Revision, Span, State, Time,
+};
 
 use super::super::numbers::StoredNumber;
 use super::*;
@@ -205,6 +207,7 @@ fn the_bits_of_a_spec_never_change() {
         Spec { parent: rich.parent, ..plain() },
         Spec { labels: rich.labels, ..plain() },
         Spec { trace: rich.trace, ..plain() },
+        Spec { pusher: Some(OwnerId(300)), ..plain() },
     ];
     for (bit, spec) in specs.into_iter().enumerate() {
         assert_eq!(bits(&encode(&spec, put_spec)), 1 << bit, "{spec:?}");
@@ -237,9 +240,14 @@ fn the_bits_of_a_live_record_never_change() {
         assert_eq!(bits(&encode(&live, put_live)), expected, "{live:?}");
         assert_round_trip(&live, put_live, get_live);
     }
-    for (expected, sealed, lost) in [(1, true, false), (2, false, true)] {
-        let group = Group { sealed, lost, ..Group::default() };
+    let none = Group::default();
+    for (expected, group) in [
+        (1, Group { sealed: true, ..none }),
+        (2, Group { lost: true, ..none }),
+        (4, Group { maker: Some(OwnerId(300)), ..none }),
+    ] {
         assert_eq!(bits(&encode(&group, put_group)), expected);
+        assert_round_trip(&group, put_group, get_group);
     }
 }
 
