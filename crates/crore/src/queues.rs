@@ -124,7 +124,7 @@ impl EngineInner {
             if !accepts(entry.as_ref()) {
                 return Ok(None);
             }
-            let (mut settings, guard) = self.settings_of(entry);
+            let (mut settings, guard) = self.settings_of(entry.as_ref());
             change(&mut settings);
             let to = DefineAction::Set(RegistryValue::Queue(settings));
             let define = Define { name: queue.clone(), action: to, guard, expires_after: None };
@@ -161,13 +161,13 @@ impl EngineInner {
         &self,
         queue: &Name,
     ) -> Result<(QueueSettings, DefineGuard), Error> {
-        Ok(self.settings_of(self.entry(RegistryTable::Queues, queue).await?))
+        Ok(self.settings_of(self.entry(RegistryTable::Queues, queue).await?.as_ref()))
     }
 
-    fn settings_of(&self, entry: Option<RegistryEntry>) -> (QueueSettings, DefineGuard) {
+    fn settings_of(&self, entry: Option<&RegistryEntry>) -> (QueueSettings, DefineGuard) {
         match entry {
             Some(RegistryEntry { value: RegistryValue::Queue(settings), revision, .. }) => {
-                (settings, DefineGuard::At(revision))
+                (*settings, DefineGuard::At(*revision))
             }
             _ => (self.queues, DefineGuard::Absent),
         }
