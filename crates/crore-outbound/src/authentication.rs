@@ -1,4 +1,4 @@
-//! What outbound rules have to know about the callers of the server.
+//! Facts about the callers of the server that outbound rules need.
 
 use std::fmt;
 use std::pin::Pin;

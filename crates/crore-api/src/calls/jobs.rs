@@ -149,7 +149,7 @@ impl Api {
         Ok(Explanation { id: id.into(), state: why.state.into(), reasons })
     }
 
-    /// What a job with a handler lacks, if no host serves its queue.
+    /// The advice for a job with a handler, if no host serves its queue.
     async fn missing_host(&self, id: JobId) -> Result<Option<String>, Fault> {
         let Some(job) = self.engine().get(id).await? else { return Ok(None) };
         let (queue, kind) = (&job.spec.queue, &job.spec.kind);

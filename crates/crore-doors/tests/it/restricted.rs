@@ -313,7 +313,7 @@ async fn readers_see_handlers_without_their_inline_secrets() {
     });
     assert_eq!(shown["settings"], masked);
     assert_eq!(reader.get("/v1/handlers").await.body["handlers"][0]["settings"], masked);
-    // What a reader saw does not overwrite the secret.
+    // The masked settings do not overwrite the secret.
     let back = json!({"runner": "http", "settings": masked});
     let refused = definer.call(Method::PUT, path, back).await;
     let field = Some("settings.headers.authorization");

@@ -23,7 +23,9 @@ use crore_store::jobs::{
 use crore_store::registry::{Define, Defined, RegistryEntry, RegistryTable};
 use crore_store::upkeep::{Lapses, Lead, Promoted, Pruned};
 use crore_store::views::{JobCount, JobNotes, ListPage, ListQuery, Note, StatStep};
-use crore_store::{Committed, Jobs, Registry, Store, StoreFuture, Upkeep, Views, WakeHook};
+use crore_store::{
+    Committed, Jobs, Registry, Store, StoreFuture, StoreId, Upkeep, Views, WakeHook,
+};
 use crore_testkit::FakeClock;
 
 /// A store that implements only jobs and the registry: nothing is ever due, lapsed or listed.
@@ -124,6 +126,10 @@ impl<S: Jobs> Views for PartialStore<S> {
 }
 
 impl<S: Jobs + Registry> Store for PartialStore<S> {
+    fn store_id(&self) -> StoreId {
+        StoreId(1)
+    }
+
     fn add_wake_hook(&self, _: WakeHook) {}
 }
 

@@ -1,4 +1,4 @@
-//! What commands show, and in which format; and flags for what the API has.
+//! The output of commands, and its format; and flags for what the API has.
 
 use serde_json::{Value, json};
 
