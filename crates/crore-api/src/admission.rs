@@ -27,7 +27,7 @@ use crate::{Api, Fault, Scope};
 pub struct Gate {
     /// The API.
     pub api: Api,
-    /// The scopes of which the caller needs one. The first one decides whether the call is audited.
+    /// The caller needs one of these scopes. The first one decides whether the call is audited.
     pub scopes: &'static [Scope],
 }
 

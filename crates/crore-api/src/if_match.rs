@@ -13,7 +13,7 @@ use sha2::{Digest, Sha256};
 use crate::Fault;
 use crate::negotiation::Responder;
 
-/// The header `If-Match`: the entity tags of which a resource must have one to be changed.
+/// The header `If-Match`: a resource is changed only if it has one of these entity tags.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct IfMatch(Option<String>);
 

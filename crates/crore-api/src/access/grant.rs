@@ -1,4 +1,4 @@
-//! What an authenticated caller may do. This is the one place that decides; doors and calls ask it.
+//! The permissions of an authenticated caller. This is the one place that decides; doors and calls ask it.
 
 use std::sync::Arc;
 
@@ -12,8 +12,8 @@ use super::{Identity, Token};
 use crate::Fault;
 use crate::scope::{Scope, Scopes};
 
-/// What an authenticated caller may do: its scopes, and the queues and kinds that they are restricted to. The gate puts
-/// it into the extensions of each request. Clones share it.
+/// The permissions of an authenticated caller: its scopes, and the queues and kinds that they are restricted to. The
+/// gate puts it into the extensions of each request. Clones share it.
 #[derive(Debug, Clone)]
 pub struct Grant(Arc<GrantState>);
 

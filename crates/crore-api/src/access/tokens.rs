@@ -101,7 +101,7 @@ impl TokenSnapshot {
         self.tokens.get(id).is_some_and(|(token, _)| token.is_valid(now))
     }
 
-    /// What the presented token grants, if it is known and has not expired.
+    /// The grant of the presented token, if it is known and has not expired.
     pub(super) fn find(&self, text: &str, now: crore_core::Time) -> Option<Grant> {
         let presented = PresentedToken::read(text)?;
         let token = self.tokens.get(presented.id);

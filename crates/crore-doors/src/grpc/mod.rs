@@ -133,7 +133,7 @@ const CALLS: &[(&str, RequiredAccess)] = &[
     ("/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo", RequiredAccess::AnyScope),
 ];
 
-/// What the caller of a request may do.
+/// The permissions of the caller of a request.
 pub(crate) fn grant<T>(request: &tonic::Request<T>) -> Result<Grant, tonic::Status> {
     Ok(Grant::from_extensions(request.extensions())?)
 }

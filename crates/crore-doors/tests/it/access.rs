@@ -37,7 +37,7 @@ pub(crate) struct DescribedCall {
     pub(crate) id: String,
     pub(crate) method: String,
     pub(crate) path: String,
-    /// The scopes of which it needs one; none: it needs no token.
+    /// It needs one of these scopes; none: it needs no token.
     pub(crate) scopes: Vec<Scope>,
 }
 

@@ -135,6 +135,25 @@ async fn a_restricted_token_waits_only_for_its_own_jobs_and_groups() {
 }
 
 #[tokio::test]
+async fn pages_of_queues_hold_those_within_the_restriction_only() {
+    let server = Server::start().await;
+    let tenant = Client::restricted(&server, "tenant", &ALL, &["mail*"], &[]).await;
+    let other = Client::new(&server, "other", &ALL).await;
+    for queue in ["a", "mail", "mail-eu", "mail-us", "mbox", "sms"] {
+        other.push(queue).await;
+    }
+    let (mut path, mut pages) = ("/v1/queues?limit=2".to_owned(), Vec::new());
+    loop {
+        let Value::Object(page) = tenant.get(&path).await.body else { panic!("{path}") };
+        let names = page["queues"].as_array().into_iter().flatten();
+        pages.push(names.map(|queue| queue["name"].clone()).collect::<Vec<_>>());
+        let Some(next) = page.get("next").and_then(Value::as_str) else { break };
+        path = format!("/v1/queues?limit=2&cursor={next}");
+    }
+    assert_eq!(pages, [vec![json!("mail"), json!("mail-eu")], vec![json!("mail-us")]]);
+}
+
+#[tokio::test]
 async fn bulk_acts_and_moves_stay_within_the_restriction() {
     let server = Server::start().await;
     let tenant = Client::restricted(&server, "tenant", &ALL, &["mail*"], &[]).await;
@@ -294,7 +313,7 @@ async fn readers_see_handlers_without_their_inline_secrets() {
     });
     assert_eq!(shown["settings"], masked);
     assert_eq!(reader.get("/v1/handlers").await.body["handlers"][0]["settings"], masked);
-    // What a reader saw does not overwrite the secret.
+    // The masked settings do not overwrite the secret.
     let back = json!({"runner": "http", "settings": masked});
     let refused = definer.call(Method::PUT, path, back).await;
     let field = Some("settings.headers.authorization");

@@ -1,7 +1,7 @@
 //! Every call of every door: with each scope, and with tokens that are restricted to queues and kinds.
 //!
-//! A call without a row fails the test of its door. A row names the scopes of which the call needs one, and how a
-//! restriction applies to it.
+//! A call without a row fails the test of its door. A row names the scopes (the call needs one of them), and
+//! how a restriction applies to it.
 
 mod grpc;
 mod http;
