@@ -22,7 +22,7 @@ pub(crate) const LOADS: [SteadyLoad; 3] = [
     SteadyLoad { name: "70000/s, batches of 50", rate: 70_000, batch: 50 },
 ];
 
-/// What becomes of done jobs.
+/// Retention of done jobs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Retention {
     Default,
