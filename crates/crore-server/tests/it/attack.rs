@@ -22,8 +22,12 @@ use crate::binary::{Server, dir, run};
 
 const MIB: usize = 1 << 20;
 const MAX_RSS: usize = 512 * MIB;
-/// The promise of a release build is 50 ms; a debug build on a busy machine gets more.
-const MAX_P99: Duration = Duration::from_millis(if cfg!(debug_assertions) { 400 } else { 50 });
+/// The promise of a release build is 50 ms. A debug build beside other tests only shows that callers are served.
+const MAX_P99: Duration = Duration::from_millis(if cfg!(debug_assertions) { 2000 } else { 50 });
+/// Time in which calls that must be refused are refused.
+const REFUSED_WITHIN: Duration = Duration::from_secs(30);
+/// Time after which calls without a response count as accepted.
+const OPEN_AFTER: Duration = Duration::from_secs(2);
 /// Number of calls of the honest caller.
 const HONEST_CALLS: usize = 300;
 
@@ -137,7 +141,7 @@ impl AttackResult {
 async fn attack(
     attackers: &[Attacker],
     calls: usize,
-    (method, path): (&'static str, &str),
+    (method, path, wait): (&'static str, &str, Duration),
     body: impl Fn() -> AttackBody,
 ) -> (AttackResult, JoinSet<Option<Response<Incoming>>>) {
     let (mut open, mut result) = (JoinSet::new(), AttackResult::default());
@@ -145,7 +149,7 @@ async fn attack(
         let (attacker, path, body) = (attacker.clone(), path.to_owned(), body());
         open.spawn(async move { attacker.send(method, &path, body).await });
     }
-    let until = Instant::now() + Duration::from_secs(2);
+    let until = Instant::now() + wait;
     let mut responses = Vec::new();
     while let Ok(Some(response)) = tokio::time::timeout_at(until, open.join_next()).await {
         responses.push(response.expect("no panic"));
@@ -231,20 +235,23 @@ async fn attacks_on_memory_leave_the_server_small_and_other_callers_served() {
         let hello = [names.clone(), field(5, id.as_bytes()), vec![3 << 3, 1]].concat();
         body(stream::iter([message(&field(1, &hello))]).chain(stream::pending()))
     };
-    let checks = attack(&strangers, 500, ("POST", "/grpc.health.v1.Health/Check"), || {
-        unfinished(4 * MIB - 8, 4 * MIB - (64 << 10))
-    });
-    let names = attack(&strangers, 500, ("POST", "/grpc.health.v1.Health/Watch"), || {
-        body(stream::iter([long_name.clone()]))
-    });
-    let watches = attack(&watchers, 1000, ("POST", "/grpc.health.v1.Health/Watch"), || {
-        body(stream::iter([message(&[])]))
-    });
-    let pushes = attack(&thieves, 100, ("POST", "/crore.v1.Jobs/PushStream"), || {
+    let checks =
+        attack(&strangers, 500, ("POST", "/grpc.health.v1.Health/Check", REFUSED_WITHIN), || {
+            unfinished(4 * MIB - 8, 4 * MIB - (64 << 10))
+        });
+    let names =
+        attack(&strangers, 500, ("POST", "/grpc.health.v1.Health/Watch", REFUSED_WITHIN), || {
+            body(stream::iter([long_name.clone()]))
+        });
+    let watches =
+        attack(&watchers, 1000, ("POST", "/grpc.health.v1.Health/Watch", OPEN_AFTER), || {
+            body(stream::iter([message(&[])]))
+        });
+    let pushes = attack(&thieves, 100, ("POST", "/crore.v1.Jobs/PushStream", OPEN_AFTER), || {
         unfinished(12 * MIB - 8, 12 * MIB - (64 << 10))
     });
-    let reads = attack(&readers, 700, ("GET", &job), || body(stream::empty()));
-    let workers = attack(&readers, 250, ("POST", "/crore.v1.Work/Stream"), hello);
+    let reads = attack(&readers, 700, ("GET", &job, OPEN_AFTER), || body(stream::empty()));
+    let workers = attack(&readers, 250, ("POST", "/crore.v1.Work/Stream", OPEN_AFTER), hello);
     let attacks = async { tokio::join!(checks, names, watches, pushes, reads, workers) };
     let (attacked, p99) = tokio::join!(attacks, honest_p99(address, &honest));
     let (checks, names, watches, pushes, reads, workers) = &attacked;
