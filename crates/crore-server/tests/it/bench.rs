@@ -267,7 +267,7 @@ fn a_token_needs_four_scopes_and_without_one_nothing_is_pushed() {
     };
     let enough = made("enough", &["push", "work", "read", "operate"]);
     let too_little = made("too-little", &["push", "work", "read"]);
-    let server = Server::start(dir.path(), &[]);
+    let server = Server::start(dir.path(), &["--set", "outbound.allow=127.0.0.1"]);
     let bench = |token: &str, door: &str| {
         let mut command = server.command(&["bench", "--door", door, "--jobs", "40", "-o", "json"]);
         FinishedCommand::of(command.env("CRORE_TOKEN", token).output().expect("it runs"))
