@@ -10,6 +10,7 @@ use super::disk::OpenMode;
 use super::inner::{EmbeddedInner, EmbeddedState, ThreadState};
 use super::log::Log;
 use super::log_files::{FreedFile, Segment};
+use super::new_file::make_segment;
 use super::recover::{hint_name, unavailable};
 use super::scan;
 use super::segment::{self, HEAD_BYTES, SegmentHead};
@@ -163,7 +164,7 @@ impl EmbeddedInner {
         };
         let made = self.clear_hints(spare.as_ref(), head).and_then(|()| match spare {
             Some(spare) => reuse(spare, head),
-            None => self.make_segment(name, head),
+            None => make_segment(&*self.disk, name, head),
         });
         match made {
             Ok(segment) => {
@@ -205,7 +206,7 @@ impl EmbeddedInner {
             Some(spare) => Ok(spare),
             None => {
                 let head = SegmentHead { segment: segment::SPARE, seed, size };
-                let made = self.make_segment(name, head);
+                let made = make_segment(&*self.disk, name, head);
                 made.map(|Segment { file, .. }| FreedFile {
                     commit: 0,
                     name,

@@ -229,7 +229,7 @@ impl<'a> StoreOpening<'a> {
         let size = segment::size(1, self.options.segment_bytes);
         let name = self.next_name;
         let head = SegmentHead { segment: 1, seed, size };
-        let segment = make_segment(self.disk, (name, head), |_, _| {}).map_err(unavailable)?;
+        let segment = make_segment(self.disk, name, head).map_err(unavailable)?;
         let mut log = Log::new(seed, PendingCommit::new(1, 1, HEAD_BYTES as u64));
         log.next_name = name + 1;
         log.segments.insert(1, segment);
