@@ -65,9 +65,10 @@ impl DataDir {
         self.home.path()
     }
 
-    /// Cuts the power: unsynced writes are lost, and every further write fails.
-    pub(crate) fn cut_power(&self) -> Result<(), Error> {
-        self.disk().cut_power().map_err(Error::Failed)
+    /// Cuts the power of the disk and of the server: unsynced writes are lost, and the server acknowledges nothing any
+    /// more. The caller kills the server.
+    pub(crate) fn cut_power(&self, server: u32) -> Result<(), Error> {
+        self.disk().cut_power(Some(server)).map_err(Error::Failed)
     }
 
     /// Remounts the disk after a power cut; no process has a file open on it.

@@ -100,7 +100,8 @@ impl ChaosRun {
             ChaosFault::Drain => return drain(server).await,
             ChaosFault::Power | ChaosFault::PowerExt4 => {
                 let data_dir = std::sync::Arc::clone(&self.data_dir);
-                blocking(move || data_dir.cut_power()).await?;
+                let process = server.id();
+                blocking(move || data_dir.cut_power(process)).await?;
                 server.kill();
                 return Ok(ServerExit::PowerCut);
             }

@@ -89,7 +89,7 @@ impl ChaosRun {
         let exit = if self.fault == ChaosFault::Kill {
             ServerExit::Killed
         } else {
-            self.data_dir.cut_power()?;
+            self.data_dir.cut_power(child.id())?;
             ServerExit::PowerCut
         };
         // It may have exited already.

@@ -87,6 +87,11 @@ impl ServerProcess {
         let _ = self.child.wait();
     }
 
+    /// Its process id.
+    pub(crate) fn id(&self) -> u32 {
+        self.child.id()
+    }
+
     /// Sends a signal, given by name.
     pub(crate) fn signal(&self, name: &str) -> Result<(), String> {
         let pid = self.child.id().to_string();

@@ -19,6 +19,7 @@ mod download;
 mod environment;
 mod error;
 mod eventually;
+mod frozen;
 pub mod history;
 #[cfg(feature = "http-peer")]
 pub mod http_peer;

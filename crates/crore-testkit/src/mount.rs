@@ -13,6 +13,7 @@ use std::process::{Child, ChildStdin, Command, Stdio};
 use std::time::Duration;
 
 use crate::eventually::poll;
+use crate::frozen::freeze;
 use crate::{DebianPackage, Error};
 
 /// Timeout for other mount namespaces to release their copies of a mount.
@@ -145,12 +146,15 @@ impl Mounts {
     }
 
     /// Simulates a power cut: the inner file system loses everything that is not on its disk, and refuses all
-    /// further writes.
+    /// further writes. The process that writes to it is stopped first, and must then be killed: while ext4 is being
+    /// shut down, an fdatasync in progress returns success although the file's new length is lost, and the
+    /// process would acknowledge such a write. A power cut lets nobody acknowledge anything.
     ///
     /// # Errors
     ///
-    /// The output of `xfs_io`.
-    pub fn cut_power(&self) -> Result<(), String> {
+    /// The output of `xfs_io`, or the states of threads that do not stop.
+    pub fn cut_power(&self, writer: Option<u32>) -> Result<(), String> {
+        writer.map_or(Ok(()), freeze)?;
         run(command("xfs_io").args(["-F", "-x", "-c", "shutdown"]).arg(self.inner()))
     }
 

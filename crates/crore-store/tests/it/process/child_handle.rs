@@ -51,7 +51,6 @@ impl ChildHandle {
         Self { child, _stdin: leash, ready, over, listener: Some(listener) }
     }
 
-    #[cfg(test)]
     pub(crate) fn id(&self) -> u32 {
         self.child.id()
     }

@@ -80,7 +80,7 @@ pub(crate) fn harm(harm: Harm, rounds: u32, seed: u64) -> Result<EventTally, Har
 
 fn kill_repeatedly(mut rounds: Rounds, n: u32) -> Result<EventTally, HarmFailed> {
     for _ in 0..n {
-        let round = rounds.run_child(|| {}).and_then(|()| rounds.check());
+        let round = rounds.run_child(|_| {}).and_then(|()| rounds.check());
         round.map_err(|broken| rounds.with_seed(&broken))?;
     }
     Ok(rounds.ledger.tally)
@@ -103,7 +103,7 @@ pub(crate) fn cut_power_repeatedly(
 ) -> Result<EventTally, HarmFailed> {
     for _ in 0..n {
         let mut cut = Ok(());
-        let round = rounds.run_child(|| cut = mounts.cut_power());
+        let round = rounds.run_child(|child| cut = mounts.cut_power(Some(child)));
         cut.and_then(|()| mounts.unmount()).and_then(|()| mounts.mount())?;
         let round = round.and_then(|()| rounds.check());
         round.map_err(|broken| rounds.with_seed(&broken))?;

@@ -28,8 +28,9 @@ impl Rounds {
         Self { task, rng: SeededRng(seed), ledger: JobLedger::default() }
     }
 
-    /// Lets a child work for a while and kills it; `cut` harms the machine before that.
-    pub(crate) fn run_child(&mut self, cut: impl FnOnce()) -> Result<(), BrokenPromise> {
+    /// Lets a child work for a while and kills it; `cut` harms the machine before that, and gets the child's process
+    /// id.
+    pub(crate) fn run_child(&mut self, cut: impl FnOnce(u32)) -> Result<(), BrokenPromise> {
         self.task.round += 1;
         self.task.seed = self.rng.next_u64();
         let victim = ChildHandle::start(&self.task);
@@ -40,7 +41,7 @@ impl Rounds {
         } else {
             victim.let_work(Duration::from_millis(self.rng.below(20)));
         }
-        cut();
+        cut(victim.id());
         victim.kill().iter().try_for_each(|message| self.ledger.record(message))
     }
 
