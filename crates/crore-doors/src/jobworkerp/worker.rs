@@ -235,7 +235,7 @@ fn handler_error(error: crore::Error) -> Status {
     }
 }
 
-/// Gave up after too many concurrent changes.
+/// The error when a worker keeps being changed concurrently.
 fn busy(id: i64) -> Status {
     handler_error(crore::Error::Refused { what: format!("worker {id}"), why: BUSY })
 }

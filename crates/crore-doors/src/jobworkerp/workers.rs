@@ -15,7 +15,7 @@ pub(super) const BUILT_IN_WORKER: i64 = -1;
 
 /// Maximum number of attempts when a worker changes concurrently.
 pub(super) const MAX_TRIES: usize = 8;
-/// The error after that.
+/// The error after the last attempt.
 pub(super) const BUSY: &str = "too many concurrent changes: try again";
 
 /// All workers.
