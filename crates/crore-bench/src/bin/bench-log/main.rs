@@ -46,7 +46,7 @@ fn facts(bench: &mut LogBench) {
             "callers: {} threads; one costs {caller:.0} ns an answer by itself",
             driver::drivers()
         ),
-        format!("runs: {}, alternated; medians", bench.scale.runs),
+        format!("runs: {}, alternating; medians", bench.scale.runs),
     ]);
 }
 
