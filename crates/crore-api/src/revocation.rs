@@ -144,8 +144,8 @@ impl std::fmt::Debug for RevocationWatch {
 }
 
 impl RevocationWatch {
-    /// `None`: the caller has no token. With `grace`, the watch completes [`GRACE`] after the revocation; the stream can
-    /// end by itself until then.
+    /// `None`: the caller has no token. With `grace`, the watch completes [`GRACE`] after the revocation; the stream
+    /// can end by itself until then.
     pub(crate) fn new(api: &Api, who: &Identity, grace: bool) -> Option<Self> {
         let Identity::Token { id, .. } = who else { return None };
         let token = api.revocations().watch(api, id);

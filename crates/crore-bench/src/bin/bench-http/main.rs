@@ -1,6 +1,6 @@
-//! `cargo xtask bench http --json FILE`: compares the built server with a bare hyper server that answers 200 to the same
-//! requests, each in its own process. Also measures the latency until a polling worker has a job, and the cost of many
-//! waiting workers.
+//! `cargo xtask bench http --json FILE`: compares the built server with a bare hyper server that answers 200 to the
+//! same requests, each in its own process. Also measures the latency until a polling worker has a job, and the cost of
+//! many waiting workers.
 //!
 //! Every push is synced to disk before its response. Clients run on the same machine, in this process. `FILE` contains
 //! the figures; a text file next to it has the machine, the date, the commit and more figures. `--help` lists the

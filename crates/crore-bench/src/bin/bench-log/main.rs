@@ -4,8 +4,8 @@
 //!
 //! A call that is awaited is synced to disk before its response. The store and its baseline take turns, in slices of
 //! every run; a ratio is the median of the ratios of each run. `--drivers N` sets the number of threads of the callers.
-//! `FILE` contains the figures; a text file next to it has the machine, the date, the commit and the latencies. `--help`
-//! lists the other options.
+//! `FILE` contains the figures; a text file next to it has the machine, the date, the commit and the latencies.
+//! `--help` lists the other options.
 #![expect(clippy::disallowed_methods, reason = "a benchmark measures real time")]
 
 mod append_loop;
