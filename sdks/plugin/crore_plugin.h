@@ -8,7 +8,7 @@
  *   cc -shared -fPIC -O2 -I sdks/plugin -o hello.so sdks/plugin/examples/hello.c
  *
  * The version of this interface is part of the symbol's name and of the table. This version never
- * changes; a new version would be a second symbol beside this one.
+ * changes; a new version would be a second symbol in addition to this one.
  *
  * When crore calls each function
  *

@@ -28,7 +28,7 @@ impl QueuePeer for BullMqPeer {
         vec![DebianPackage::Redis, DebianPackage::Node, DebianPackage::Npm]
     }
 
-    /// Installs the packages beside the program, unless they have the right version.
+    /// Installs the packages next to the program, unless they have the right version.
     fn prepare(&self) -> Result<(), PeerFault> {
         let here = Path::new(HERE);
         let is_there = |(name, version): &(String, String)| {

@@ -2,8 +2,8 @@
 //! work, alternating between crore and each of them. Missing packages are installed first: from Debian, as root, and
 //! from npm.
 //!
-//! Each row names its durability; crore syncs before it answers. `FILE` contains the figures, and a text file beside it
-//! a table, the machine, the date and the commit; `--help` lists the options.
+//! Each row names its durability; crore syncs before it answers. `FILE` contains the figures; a text file next to it
+//! has a table, the machine, the date and the commit. `--help` lists the options.
 #![forbid(unsafe_code)]
 #![expect(clippy::disallowed_methods, reason = "a benchmark measures real time")]
 

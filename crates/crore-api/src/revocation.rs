@@ -116,8 +116,8 @@ impl Api {
         }
     }
 
-    /// Completes if the caller's token is revoked or expires, some time after that, in which the call can end by
-    /// itself. Never completes for other callers.
+    /// Completes [`GRACE`] after the caller's token was revoked or has expired; the call can end by itself until then.
+    /// Never completes for callers without a token.
     pub(crate) async fn revoked(&self, who: &Identity) {
         let Identity::Token { id, .. } = who else { return std::future::pending().await };
         let token = self.revocations().watch(self, id);
@@ -144,8 +144,8 @@ impl std::fmt::Debug for RevocationWatch {
 }
 
 impl RevocationWatch {
-    /// `None`: the caller has no token. With `grace`, the watch completes some time after the revocation, in which
-    /// the stream can end by itself.
+    /// `None`: the caller has no token. With `grace`, the watch completes [`GRACE`] after the revocation; the stream
+    /// can end by itself until then.
     pub(crate) fn new(api: &Api, who: &Identity, grace: bool) -> Option<Self> {
         let Identity::Token { id, .. } = who else { return None };
         let token = api.revocations().watch(api, id);

@@ -8,7 +8,7 @@ use crate::report::BenchReport;
 /// The options of every benchmark.
 const USAGE: &str = "[--json FILE] [--only PART] [--dir DIR] [--quick]
 
-  --json FILE   write the figures to FILE, and a text with more beside it
+  --json FILE   write the figures to FILE, and more figures to a text file next to it
   --only PART   measure only the parts whose name contains PART
   --dir DIR     put files below DIR instead of the build directory
   --quick       smallest setting, to try it out; no figure counts

@@ -1,5 +1,5 @@
-//! Serves all doors over an in-memory queue: address, and maximum wait. `cargo run -p crore-doors --example serve --
-//! 127.0.0.1:9000 60s`.
+//! Serves all doors on an engine in memory. The arguments are the listen address and the maximum wait of a call:
+//! `cargo run -p crore-doors --example serve -- 127.0.0.1:9000 60s`.
 
 use crore::Engine;
 use crore_doors::{Doors, Options, listen};

@@ -111,8 +111,8 @@ impl Outbound {
         Self { options: Arc::new(options), resolver, tls, authentication: None }
     }
 
-    /// Denies loopback addresses that are not allowed while callers of the server need a token: they need not be the
-    /// users of this machine then.
+    /// While callers of the server need a token, denies loopback addresses unless [`Options::allow`] contains them:
+    /// such callers may not be users of this machine.
     #[must_use]
     pub fn with_authentication(mut self, authentication: impl Authentication + 'static) -> Self {
         self.authentication = Some(Arc::new(authentication));

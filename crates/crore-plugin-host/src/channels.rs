@@ -12,7 +12,7 @@ use rustix::stdio::{dup2_stdin, dup2_stdout, stderr, stdin, stdout};
 /// The first file descriptor after the standard three.
 const FIRST_FREE_FD: i32 = 3;
 
-/// The pipe for requests, and the socket for replies and cancels.
+/// The pipe for requests, and the socket for replies and cancellations.
 #[derive(Debug)]
 pub(crate) struct HostChannels {
     pub(crate) requests: File,

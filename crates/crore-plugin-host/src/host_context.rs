@@ -1,4 +1,4 @@
-//! The context that a plugin sees, and the state shared by runs and cancels.
+//! The context that a plugin sees, and the state shared by runs and cancellations.
 
 use std::ffi::c_void;
 use std::io::Write;
@@ -13,7 +13,7 @@ use crate::frame::HostReply;
 /// Maximum length of a log line in bytes.
 const MAX_LINE: u64 = 16 << 10;
 
-/// Shared by the thread that runs the plugin and the thread that reads cancels. Lives as long as the process.
+/// Shared by the thread that runs the plugin and the thread that reads cancellations. Lives as long as the process.
 #[derive(Debug)]
 pub(crate) struct RunState {
     replies: Mutex<UnixStream>,

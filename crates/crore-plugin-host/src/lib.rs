@@ -10,10 +10,10 @@
 //!          ◄───────────────────────────
 //!            standard output: replies          one socket, in both directions
 //!          ───────────────────────────►
-//!            cancels; closes when the host ends
+//!            cancellations; closes when the host ends
 //! ```
 //!
-//! One thread reads requests and runs the plugin, another waits for cancels, so a call is one write and one
+//! One thread reads requests and runs the plugin, another waits for cancellations, so a call is one write and one
 //! read on each side without a thread switch. Output that the plugin prints goes to standard error.
 #![expect(unsafe_code, reason = "loads and calls a library; each block says why it is sound")]
 #![warn(missing_docs)]

@@ -90,7 +90,7 @@ fn next(requests: &mut impl Read) -> io::Result<Option<HostRequest>> {
     frame.map(|frame| HostRequest::decode(frame).map_err(frame::invalid)).transpose()
 }
 
-/// Reads cancels. When the stream ends, the parent process is gone or has dropped this child: the process
+/// Reads cancellations. When the stream ends, the parent process is gone or has dropped this child: the process
 /// exits at once, whatever the plugin is doing.
 fn read_cancels(mut cancels: UnixStream, shared: &RunState, handle: &OnceLock<CancelHandle>) {
     let mut run = [0; 8];

@@ -34,8 +34,8 @@ pub trait RunnerFactory: Debug + Send + Sync {
     /// The name that handlers refer to.
     fn name(&self) -> &'static str;
 
-    /// Whether the operator must allow this type by name, because it reaches the local machine or
-    /// the network.
+    /// Whether the operator must allow this type by name, because its jobs have access to the host's
+    /// machine.
     fn must_be_allowed(&self) -> bool;
 
     /// Called once when a host starts that may use this type, while the host already takes jobs.

@@ -117,7 +117,8 @@ pub(crate) enum CliCommand {
     Stats {
         #[command(flatten)]
         remote: RemoteArgs,
-        /// Count by minute instead of by hour: the last 60 minutes with any activity, instead of the last 24 hours
+        /// Count by minute instead of by hour: the last 60 minutes with any activity, instead of the last 24 hours with
+        /// any
         #[arg(long)]
         minutes: bool,
     },

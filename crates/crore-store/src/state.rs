@@ -11,7 +11,7 @@ pub enum Durability {
     Process,
     /// D2: a power failure.
     Power,
-    /// D3: the loss of a host.
+    /// D3: the loss of a machine.
     Host,
 }
 

@@ -48,7 +48,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(engine.stop()?)
 }
 
-/// The work: a busy number answers at the third attempt, a broken line once it is repaired.
+/// A phone call: a busy number answers at the third attempt, a broken line once it is repaired.
 fn call(work: &Work<'_>, line_is_mended: &AtomicBool) -> Result<(), &'static str> {
     let answer = match work.payload() {
         b"a busy number" if work.attempt() < 3 => Err("it is busy"),

@@ -1,4 +1,4 @@
-//! Online backup of a queue in a directory.
+//! Online backup of a store in a directory.
 
 use std::path::Path;
 
@@ -8,7 +8,7 @@ use crate::engine::Engine;
 use crate::error::Error;
 
 impl Engine {
-    /// Copies the queue into a directory that is empty or does not exist. The copy can be opened as a queue, and
+    /// Copies the store into a directory that is empty or does not exist. The copy is a store that can be opened, and
     /// has everything that was acknowledged before the call, possibly more. Other callers continue; the calling
     /// thread blocks until the copy is on the disk. Only an engine that was [opened](Engine::open) in a directory
     /// supports this.

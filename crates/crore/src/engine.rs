@@ -120,13 +120,13 @@ impl fmt::Debug for EngineInner {
 }
 
 impl Engine {
-    /// Opens the queue in a directory with default options, and creates the directory if necessary. Only one
-    /// process at a time can have a queue open.
+    /// Opens the store in a directory with default options, and creates the directory if necessary. Only one
+    /// process at a time can have a store open.
     pub fn open(dir: impl AsRef<Path>) -> Result<Self, Error> {
         Self::open_with(dir, Options::default())
     }
 
-    /// Opens the queue in a directory with these options.
+    /// Opens the store in a directory with these options.
     pub fn open_with(dir: impl AsRef<Path>, options: Options) -> Result<Self, Error> {
         let clock = Arc::new(SystemClock);
         let store_options = embedded::Options { queues: options.queues, ..options.store };
@@ -138,7 +138,7 @@ impl Engine {
         Ok(engine)
     }
 
-    /// Creates a queue in memory. Its jobs are lost when the engine is dropped.
+    /// Creates an engine on a store in memory. Its jobs are lost when the engine is dropped.
     pub fn memory() -> Self {
         let clock = Arc::new(SystemClock);
         let store = Arc::new(Memory::new(clock.clone()));

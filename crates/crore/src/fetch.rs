@@ -261,8 +261,8 @@ impl EngineInner {
         Ok((claimed, last_count == n))
     }
 
-    /// How many jobs of maximum size fit beside this many bytes. A remote store is always asked for several: a
-    /// round trip costs more than some extra bytes.
+    /// How many jobs of maximum size fit in addition to this many bytes. A remote store is always asked for several:
+    /// a round trip costs more than some extra bytes.
     fn jobs_that_fit(&self, bytes: usize) -> usize {
         let fit = self.caps.fetch_bytes.saturating_sub(bytes) / self.caps.payload_bytes.max(1);
         fit.max(if self.store.is_local() { 1 } else { MIN_REMOTE_CLAIM })

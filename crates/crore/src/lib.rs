@@ -75,7 +75,7 @@
 //! | wait for a result, or subscribe to all events | [`Engine::wait`], [`Engine::listen`] |
 //! | look up and list jobs | [`Engine::get`], [`Engine::list`] |
 //! | find out why a job is not running | [`Engine::explain`] |
-//! | back up a queue while it is in use | [`Engine::backup`] |
+//! | back up a store while it is in use | [`Engine::backup`] |
 //!
 //! All other calls are grouped by resource, on [handles](resources) such as `engine.queues()`:
 //!

@@ -27,9 +27,9 @@ impl<'a> Status<'a> {
         self.inner.store.problem()
     }
 
-    /// Resolves with the reason when the engine's store gives up after a failed write or sync. Everything that was
-    /// acknowledged is safe, but the store accepts nothing more until the engine is opened again. Never resolves
-    /// for a store that cannot give up.
+    /// Resolves with the reason when a failed write or sync poisons the engine's store. Acknowledged writes are safe,
+    /// but the store refuses every call until the engine is opened again. Never resolves for a store that cannot be
+    /// poisoned.
     pub async fn store_poisoned(self) -> String {
         self.inner.store.poisoned().await
     }

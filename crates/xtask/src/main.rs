@@ -74,7 +74,7 @@ fn harm(args: &[&str]) -> Result<(), String> {
     command::cargo_here(&[&run, args].concat())
 }
 
-/// Builds the server first, beside the program that injects the faults; not in release mode, as above.
+/// Builds the server and the fault injector first; not in release mode, as above.
 fn chaos(args: &[&str]) -> Result<(), String> {
     command::cargo_here(&["build", "-q", "-p", "crore-server", "-p", "crore-chaos"])?;
     command::cargo_here(&[&["run", "-q", "-p", "crore-chaos", "--"], args].concat())

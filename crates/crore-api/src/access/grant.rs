@@ -109,7 +109,7 @@ impl Grant {
         self.only().map_or(Ok(()), |only| check_kind(only, kind))
     }
 
-    /// Refuses what concerns all jobs of a queue, unless the caller is restricted to no kinds.
+    /// Refuses a call that affects all jobs of a queue if the caller is restricted to kinds.
     pub fn check_whole_queue(&self, queue: &Name) -> Result<(), Invalid> {
         let Some(only) = self.only() else { return Ok(()) };
         check_queue(only, queue)?;
@@ -126,7 +126,7 @@ impl Grant {
         }
     }
 
-    /// Refuses what concerns all jobs of a kind, unless the caller is restricted to no queues.
+    /// Refuses a call that affects all jobs of a kind if the caller is restricted to queues.
     pub fn check_whole_kind(&self, kind: &Name) -> Result<(), Invalid> {
         let Some(only) = self.only() else { return Ok(()) };
         check_kind(only, kind)?;
@@ -143,7 +143,7 @@ impl Grant {
         }
     }
 
-    /// Refuses what does not belong to a queue and a kind, unless the caller is not restricted at all.
+    /// Refuses a call about `what`, which belongs to no queue and kind, if the caller is restricted.
     pub fn check_unrestricted(&self, what: &str) -> Result<(), Fault> {
         let Some(only) = self.only() else { return Ok(()) };
         let named = |name: &str, patterns: &[NamePattern]| {

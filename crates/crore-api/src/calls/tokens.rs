@@ -43,7 +43,7 @@ impl Api {
         Ok(made?)
     }
 
-    /// Revokes a token, by its id or its name. Calls in progress continue.
+    /// Revokes a token, by its id or its name. Its streams and waiting calls end within two seconds.
     pub async fn delete_token(&self, grant: &Grant, id: &Name) -> Result<Token, Fault> {
         grant.check_unrestricted("tokens")?;
         let removed = access::remove(self.engine(), id.as_str()).await;

@@ -47,7 +47,7 @@ impl ServerBench {
         report.facts.extend([
             "durability: synced before the answer".to_owned(),
             format!("jobs: {PAYLOAD_BYTES}-byte payloads; clients on the same machine"),
-            format!("runs: {}, alternated; medians", scale.runs),
+            format!("runs: {}, alternating; medians", scale.runs),
         ]);
         Self { work_dir, scale, report }
     }

@@ -1,4 +1,4 @@
-//! Pick-up latencies beside their bound: two bare round trips, one sync, and a constant.
+//! Pick-up latencies and their bound: two bare round trips, one sync, and a constant.
 
 use std::time::Duration;
 

@@ -69,7 +69,7 @@ impl StoreContents {
         Ok(())
     }
 
-    /// A waiting job must have a dependency that can still end, or it would wait for ever.
+    /// A waiting job must have a dependency that can still end, or it would wait forever.
     fn check_waits(&mut self) {
         let holds = |after: &&Dependency| {
             let satisfaction = match after.on {

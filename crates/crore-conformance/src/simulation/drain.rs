@@ -212,7 +212,7 @@ async fn lift_restrictions(link: CallerLink) {
     }
 }
 
-/// Promotes due jobs and takes back lapsed ones.
+/// Runs the upkeep that is due: promotes jobs, and ends deliveries whose lease has expired.
 async fn run_due_upkeep(link: &CallerLink) {
     let Some(front) = &link.front else {
         let upkeep = async {

@@ -56,7 +56,7 @@ pub(super) async fn promote(link: &CallerLink, n: usize) -> Result<(), Error> {
     Ok(())
 }
 
-/// Takes lapsed leases away, and cancels broken jobs.
+/// Ends deliveries whose lease has expired, and cancels broken jobs.
 pub(super) async fn rescue(link: &CallerLink, n: usize) -> Result<(), Error> {
     let lapses = link.store.lapsed(n).await?;
     let now = lapses.now;

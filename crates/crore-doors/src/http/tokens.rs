@@ -48,7 +48,7 @@ pub(super) async fn create(
     Ok(response)
 }
 
-/// Revokes a token, by its id or its name. Calls in flight continue.
+/// Revokes a token, by its id or its name. Its streams and waiting calls end within two seconds.
 ///
 /// When the last token is revoked, callers on the server's machine need none again.
 #[utoipa::path(

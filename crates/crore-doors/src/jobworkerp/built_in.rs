@@ -1,4 +1,4 @@
-//! The built-in worker −1, which notifies Slack of results. It is found by its number, but not listed.
+//! The built-in worker −1, which notifies Slack of results. It is found by its id, but not listed.
 
 use crore_api::Fault;
 use crore_core::handler::{BUILT_IN_ID, FollowUpPayload, LinkPolicy};

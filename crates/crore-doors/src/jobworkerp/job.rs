@@ -124,7 +124,7 @@ pub(super) fn read_worker_list(
     Ok((worker, OffsetPage::read(request.limit, request.offset).map_err(invalid)?))
 }
 
-/// A job number, if it is in range.
+/// A job id, if it is in range.
 pub(super) fn job_id(value: i64) -> Option<Id> {
     u64::try_from(value).ok().and_then(Id::new)
 }

@@ -1,5 +1,5 @@
-//! Follow-up workers (`next_workers`). They are worker numbers here and links of handlers in the engine, which finds
-//! the handler of a number when a job ends. A worker may therefore name workers that do not exist yet, or are renamed
+//! Follow-up workers (`next_workers`). They are worker ids here and links of handlers in the engine, which finds
+//! the handler of an id when a job ends. A worker may therefore name workers that do not exist yet, or are renamed
 //! or removed.
 
 use crore_core::Handler;
@@ -14,7 +14,7 @@ pub(super) fn links(next_workers: &[WorkerId]) -> Vec<u64> {
     next_workers.iter().map(|id| id.value.cast_unsigned()).collect()
 }
 
-/// Numbers of the workers that follow a handler: its links, and the workers that the native API names by kind.
+/// Ids of the workers that follow a handler: its links, and the workers that the native API names by kind.
 pub(super) fn next_workers(handler: &Handler, workers: &WorkerDirectory) -> Vec<WorkerId> {
     let named = |follow: &FollowUpHandler| {
         workers.by_name(follow.kind.as_str()).map(|(_, stored)| workers::id(&stored.handler))

@@ -1,6 +1,6 @@
 //! Lists: newest first, paged, with a bounded amount of work.
 //!
-//! A store lists the jobs of one state in its own order. If few jobs match, their numbers are collected and sorted
+//! A store lists the jobs of one state in its own order. If few jobs match, their ids are collected and sorted
 //! first. If many match, sorting would cost as much as there are jobs, so they come in the store's order: ended jobs
 //! by their end, newest first, and the others in the order in which they will run. Either way jobs are read in small
 //! pages, as the caller consumes them.
@@ -21,7 +21,7 @@ use crate::grpc::{failed, invalid_unmapped as invalid};
 
 /// Page size of reads from the store.
 const PAGE_JOBS: usize = 100;
-/// Up to this many jobs are listed in the order of their numbers.
+/// Up to this many jobs are listed in the order of their ids.
 pub(super) const MAX_SORTED: u64 = 10_000;
 /// Maximum number of jobs skipped in one list: those that yield nothing, and those before its `offset`.
 const MAX_SKIPPED: usize = 100_000;
@@ -79,7 +79,7 @@ pub(super) struct JobCursor {
 
 #[derive(Debug)]
 enum CursorPosition {
-    /// Remaining numbers, newest first.
+    /// Remaining ids, newest first.
     Sorted(std::vec::IntoIter<JobId>),
     /// Remaining lists, one after the other.
     Sequential(VecDeque<StoreList>),
@@ -191,7 +191,7 @@ fn sources(states: &[State], counts: &[JobCount]) -> Vec<StoreList> {
     sources
 }
 
-/// Numbers of the counted jobs, newest first.
+/// Ids of the counted jobs, newest first.
 async fn sorted_ids(
     doors: &Doors,
     among: ListedJobs,

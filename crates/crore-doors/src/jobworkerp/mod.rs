@@ -8,8 +8,8 @@
 //! | `JobRestoreService` | always empty: no job is lost, so there is nothing to restore |
 //! | `JobResultService` | results, also of failed attempts; `Listen` waits for one |
 //!
-//! A result is not a record of its own: it is read from its job while the job is retained. Its number is the job's
-//! number shifted by 20 bits, plus 20 bits derived from the delivery (`result_rows`).
+//! A result is not a record of its own: it is read from its job while the job is retained. Its id is the job's
+//! id shifted by 20 bits, plus 20 bits derived from the delivery (`result_rows`).
 
 mod built_in;
 mod enqueue;

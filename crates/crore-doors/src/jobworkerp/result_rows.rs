@@ -17,10 +17,10 @@ use super::workers::{JobWorker, WorkerDirectory, worker_id};
 /// The error with which a runner reports a timeout.
 const TIMED_OUT: &str = "timed out";
 
-/// Bits of a result's number that are derived from the delivery.
+/// Bits of a result's id that are derived from the delivery.
 const BITS: u32 = 20;
 
-/// The number of a result: the job's number, and 20 bits of the delivery. A job's history has at most ten deliveries,
+/// The id of a result: the job's id, and 20 bits of the delivery. A job's history has at most ten deliveries,
 /// and the low bits of delivery numbers start over when a server starts, so all their bits are mixed.
 fn result_id(job: JobId, delivery: Delivery) -> Option<JobResultId> {
     let stirred = delivery.0.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (u64::BITS - BITS);
@@ -28,7 +28,7 @@ fn result_id(job: JobId, delivery: Delivery) -> Option<JobResultId> {
     Some(JobResultId { value: shifted | i64::try_from(stirred).ok()? })
 }
 
-/// The number of a result's job.
+/// The id of a result's job.
 pub(super) const fn job_of(number: i64) -> i64 {
     number >> BITS
 }

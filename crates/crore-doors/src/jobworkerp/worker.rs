@@ -154,7 +154,7 @@ fn sees_kind(grant: &Grant, kind: &Name) -> bool {
     grant.only().is_none_or(|only| only.covers_kind(kind))
 }
 
-/// Refuses a worker, or a following one, outside the caller's restriction. A number without a worker is refused, too:
+/// Refuses a worker, or a following one, outside the caller's restriction. An id without a worker is refused, too:
 /// the worker that gets it may have any kind.
 fn check_define(
     grant: &Grant,
@@ -235,7 +235,7 @@ fn handler_error(error: crore::Error) -> Status {
     }
 }
 
-/// Gave up after too many concurrent changes.
+/// The error when a worker keeps being changed concurrently.
 fn busy(id: i64) -> Status {
     handler_error(crore::Error::Refused { what: format!("worker {id}"), why: BUSY })
 }

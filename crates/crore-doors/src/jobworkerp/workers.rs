@@ -10,12 +10,12 @@ use super::built_in;
 use crate::Doors;
 use crate::grpc::failed;
 
-/// The number of the built-in worker.
+/// The id of the built-in worker.
 pub(super) const BUILT_IN_WORKER: i64 = -1;
 
 /// Maximum number of attempts when a worker changes concurrently.
 pub(super) const MAX_TRIES: usize = 8;
-/// The error after that.
+/// The error after the last attempt.
 pub(super) const BUSY: &str = "too many concurrent changes: try again";
 
 /// All workers.
@@ -67,7 +67,7 @@ impl WorkerDirectory {
         self.0.get_key_value(kind).or_else(former)
     }
 
-    /// Whether jobs of this kind may belong to the worker with this number. A deleted worker may have had any kind.
+    /// Whether jobs of this kind may belong to the worker with this id. A deleted worker may have had any kind.
     pub(super) fn may_own_kind(&self, id: i64, kind: &Name) -> bool {
         match self.by_id(id) {
             Some((name, stored)) => name == kind || stored.handler.formerly.contains(kind),
@@ -79,7 +79,7 @@ impl WorkerDirectory {
     pub(super) fn worker_of<'a>(&'a self, job: &'a Job) -> Option<JobWorker<'a>> {
         let label = job.spec.labels.get(HANDLER_LABEL).and_then(|text| text.parse().ok());
         let found = match label {
-            // By number: the worker may have been renamed.
+            // By id: the worker may have been renamed.
             Some(number) => self.all().find(|(_, stored)| stored.handler.id == number),
             None => self.of_kind(&job.spec.kind),
         };
@@ -96,7 +96,7 @@ impl WorkerDirectory {
     }
 }
 
-/// The number of a worker.
+/// The id of a worker.
 pub(super) fn id(handler: &Handler) -> i64 {
     signed_id(handler.id)
 }

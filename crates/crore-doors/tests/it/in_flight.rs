@@ -187,7 +187,7 @@ async fn health_takes_short_names_of_known_services_and_few_watchers() {
         (health.watch(about("")).await.expect("one"), health.watch(about("")).await.expect("two"));
     let status = health.watch(about("")).await.expect_err("no permit is left");
     assert_eq!(status.code(), tonic::Code::ResourceExhausted);
-    // Listeners to events are counted apart.
+    // Listeners to events are counted separately.
     assert!(server.doors.api().acquire_listener().is_ok());
     drop(watches);
     let health = &health;

@@ -225,7 +225,7 @@ impl Redis {
         Ok(())
     }
 
-    /// A random back-off that grows, so that two colliding pushes do not collide for ever.
+    /// A random back-off that grows, so that two colliding pushes do not collide forever.
     fn backoff(&self, nth: u32) -> Duration {
         let max = 1 << nth.min(5);
         let jitter = self.layout.stable_hash(&self.token()) % max;

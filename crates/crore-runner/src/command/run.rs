@@ -56,7 +56,7 @@ pub(super) async fn run(
         if settings.payload == CommandInput::Stdin { &task.payload.bytes } else { &[] };
     let end = follow(leader, streams, payload, context)
         .await
-        .map_err(|error| RunFailure::temporary(format!("following the program failed: {error}")))?;
+        .map_err(|error| RunFailure::temporary(format!("running the program failed: {error}")))?;
     let stderr_text = stderr_tail(&stderr, &masks);
     let status = match end {
         ProgramEnd::Stopped => return Err(RunFailure::stopped()),

@@ -77,7 +77,7 @@ struct PrintedOutput {
 }
 
 impl PrintedOutput {
-    /// Waits for more output; for ever after its end.
+    /// Waits for more output; forever after its end.
     async fn more(&mut self) {
         if self.is_closed {
             std::future::pending::<()>().await;

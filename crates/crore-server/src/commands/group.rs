@@ -26,7 +26,7 @@ pub(crate) enum GroupCommand {
         /// Group id
         id: String,
     },
-    /// Let no further jobs join: the group ends when its members have
+    /// Seal a group: no further jobs can join, and it ends when all of its members have ended
     Seal {
         /// Group id
         id: String,

@@ -173,7 +173,7 @@ fn settings(text: &str) -> anyhow::Result<Value> {
     };
     let shown = excerpt(text);
     let settings: Value = serde_json::from_str(&read).map_err(|error| match text == read {
-        // The position in an argument says nothing that the argument does not show.
+        // Without the position: the message shows the argument.
         true => wrong(format!("the settings `{shown}` are not JSON")),
         false => wrong(format!("the settings in `{shown}` are not JSON: {error}")),
     })?;

@@ -1,4 +1,4 @@
-//! `crore stats`: counts of pushed, done and failed jobs over time.
+//! `crore stats`: counts of pushed and ended jobs over time.
 
 use std::collections::BTreeMap;
 use std::process::ExitCode;

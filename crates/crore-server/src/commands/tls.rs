@@ -26,7 +26,7 @@ impl std::fmt::Debug for ClientTls {
 }
 
 impl ClientTls {
-    /// For a host whose certificate is signed by a CA in this file, or by one that the system trusts.
+    /// Settings for calls to this host. The CAs in the file are trusted instead of those that the system trusts.
     pub(crate) fn new(host: &str, trusted: Option<&Path>) -> anyhow::Result<Self> {
         let host = host.trim_start_matches('[').trim_end_matches(']').to_owned();
         let name = ServerName::try_from(host).map_err(|error| anyhow!(error))?;

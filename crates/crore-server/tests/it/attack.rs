@@ -22,7 +22,8 @@ use crate::binary::{Server, dir, run};
 
 const MIB: usize = 1 << 20;
 const MAX_RSS: usize = 512 * MIB;
-/// The promise of a release build is 50 ms. A debug build beside other tests only shows that callers are served.
+/// The promise of a release build is 50 ms. A debug build that runs while other tests do only shows that callers are
+/// served.
 const MAX_P99: Duration = Duration::from_millis(if cfg!(debug_assertions) { 2000 } else { 50 });
 /// Time in which calls that must be refused are refused.
 const REFUSED_WITHIN: Duration = Duration::from_secs(30);
@@ -261,7 +262,7 @@ async fn attacks_on_memory_leave_the_server_small_and_other_callers_served() {
     }
     let watching = watches.0.held.len();
     assert!(watching <= 256, "{watching} watchers without a token");
-    // The seats of listeners to events are counted apart.
+    // Listeners to events are counted separately.
     let reader = Attacker::connect(address, Some(&honest)).await;
     let events = reader.send("GET", "/v1/events", body(stream::empty())).await;
     assert_eq!(events.expect("a response").status(), StatusCode::OK);

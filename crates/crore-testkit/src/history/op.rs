@@ -270,7 +270,7 @@ pub struct RecordedDefinition {
     pub name: Name,
     /// The new definition.
     pub to: DefinitionContent,
-    /// How long it holds. `None`: for ever.
+    /// How long it holds. `None`: forever.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expires_after: Option<Span>,
 }

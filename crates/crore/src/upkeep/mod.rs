@@ -33,7 +33,7 @@ pub(crate) const RETRY_AFTER: Span = Span::from_secs(1);
 pub(crate) enum Duty {
     /// Makes due jobs ready.
     Promote,
-    /// Expires lapsed leases, and cancels jobs whose dependency can no longer succeed.
+    /// Ends deliveries whose lease has expired, and cancels jobs whose dependency can no longer succeed.
     Rescue,
     /// Wakes fetches when a limit may allow more jobs.
     WakeLimited,

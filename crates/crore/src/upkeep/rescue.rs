@@ -1,4 +1,4 @@
-//! Expires lapsed leases, and cancels jobs whose dependencies can no longer succeed.
+//! Ends deliveries whose lease has expired, and cancels jobs whose dependencies can no longer succeed.
 
 use crore_core::machine::{JobEvent, decide};
 use crore_core::{Job, Time};
@@ -13,7 +13,7 @@ use crate::timers::NEVER;
 const AT_ONCE: usize = 1000;
 
 impl EngineInner {
-    /// Expires lapsed leases and cancels broken jobs; returns when the next lease ends.
+    /// Ends deliveries with an expired lease and cancels broken jobs; returns when the next lease ends.
     pub(super) async fn rescue_once(&self) -> Result<Time, Error> {
         self.renew_recovered_leases().await?;
         let lapses = self.store.lapsed(AT_ONCE).await?;

@@ -1,4 +1,4 @@
-//! A faulty store: it fails once, answers slowly, or has given up, as the test configures it.
+//! A faulty store: it fails once, responds slowly, or is poisoned, as the test configures it.
 
 use std::collections::{HashMap, HashSet};
 use std::fmt;

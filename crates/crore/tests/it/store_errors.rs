@@ -1,4 +1,4 @@
-//! A store that fails, is slow or has given up: every caller gets an error, no call hangs, and pending work is done
+//! A store that fails, is slow or is poisoned: every caller gets an error, no call hangs, and pending work is done
 //! as soon as possible.
 
 use std::sync::Arc;

@@ -46,8 +46,8 @@ pub(super) const CONFORMANCE: &str = "crore-conformance";
 pub(super) const FOR_DEVELOPERS: &[&str] =
     &[CONFORMANCE, "crore-bench", "crore-chaos", "crore-peers"];
 
-/// Dependencies point down: server → doors, ui, runner, remote → crore → store → core, with wire beside doors and
-/// client. A crate that is missing here is a fault.
+/// Each crate with the crates that it may use, which come before it: core, store, crore, remote; wire, client, runner;
+/// api, dispatch, doors, ui; server. `crore-ui` is planned. A crate that is missing here is a fault.
 #[rustfmt::skip]
 pub(super) const CRATES: &[CrateRule] = &[
     CrateRule { name: "crore-core",    uses: &[], forbids: &[DRIVERS, PROTOCOLS, RUNTIMES, RANDOMNESS] },
@@ -98,7 +98,7 @@ const RANDOMNESS: &ExternalCrates = &ExternalCrates {
 const CORE_SOURCES: &[&str] =
     &["crates/crore-core/src/", "crates/crore-store/src/", "crates/crore/src/"];
 
-/// The doors beside the native HTTP API.
+/// The doors other than the native HTTP API.
 const OTHER_DOORS: &[&str] = &[
     "crates/crore-doors/src/grpc/",
     "crates/crore-doors/src/jobber/",

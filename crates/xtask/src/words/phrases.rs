@@ -1,4 +1,4 @@
-//! Phrases that a reader stumbles over, and that were once common here.
+//! Phrases that make a reader stop, and that no text may contain.
 
 /// One phrase per line. `^` at the start: only at the beginning of a comment.
 const LIST: &str = include_str!("phrases.txt");

@@ -1,5 +1,4 @@
-//! Many jobs that are due at the same instant are fetched and finished while another queue is in use: the latency of
-//! the other queue.
+//! The latency of one queue while many jobs of another, all due at the same instant, are fetched and finished.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;

@@ -1,4 +1,4 @@
-//! Many fetchers that wait for jobs that do not come: their memory, and that they use no processor time.
+//! Many fetchers that wait on empty queues: their memory, and a check that they use no CPU time.
 
 use std::fs;
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -1,8 +1,8 @@
-//! `cargo xtask bench engine --json FILE`: the engine beside its store at the same work in the same run; the latency of
-//! a waiting fetch; the cost of waiting fetches; and whether a million jobs that are due together delay others.
+//! `cargo xtask bench engine --json FILE`: compares the engine with its store on the same work in the same run. Also
+//! measures the latency and the cost of waiting fetches, and whether a million jobs that are due together delay others.
 //!
-//! Every push and finish is synced to disk before its answer. `FILE` contains the figures, and a text file beside it
-//! the machine, the date, the commit and more figures; `--help` lists the options.
+//! Every push and finish is synced to disk before its response. `FILE` contains the figures; a text file next to it has
+//! the machine, the date, the commit and more figures. `--help` lists the options.
 #![expect(clippy::disallowed_methods, reason = "a benchmark measures real time")]
 
 mod cycle;

@@ -65,7 +65,7 @@ impl EngineBench {
         report.facts.extend([
             "durability: synced before the answer".to_owned(),
             format!("jobs: {PAYLOAD_BYTES}-byte payloads, nothing retained after the finish"),
-            format!("runs: {}, alternated; medians", scale.runs),
+            format!("runs: {}, alternating; medians", scale.runs),
         ]);
         Self { work_dir, scale, report }
     }

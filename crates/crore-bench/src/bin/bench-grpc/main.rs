@@ -1,9 +1,9 @@
-//! `cargo xtask bench grpc --json FILE`: the built server with streaming workers; single pushes beside a bare tonic
-//! server; the latency until a worker has a job; and the cost of many idle workers.
+//! `cargo xtask bench grpc --json FILE`: measures the built server with streaming workers: full cycles, single pushes
+//! compared with a bare tonic server, the latency until a worker has a job, and the cost of many idle workers.
 //!
-//! Every push and report is synced to disk before its answer. Clients run on the same machine, in this process. `FILE`
-//! contains the figures, and a text file beside it the machine, the date, the commit and more figures; `--help` lists
-//! the options.
+//! Every push and report is synced to disk before its response. Clients run on the same machine, in this process.
+//! `FILE` contains the figures; a text file next to it has the machine, the date, the commit and more figures. `--help`
+//! lists the options.
 #![expect(clippy::disallowed_methods, reason = "a benchmark measures real time")]
 
 mod bare_grpc;

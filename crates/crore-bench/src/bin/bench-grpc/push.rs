@@ -1,4 +1,4 @@
-//! Single pushes, many in flight on one connection, beside the same calls to a bare tonic server.
+//! Single pushes, many in flight on one connection, compared with the same calls to a bare tonic server.
 
 use std::time::{Duration, Instant};
 

@@ -1,4 +1,4 @@
-//! Many workers that poll for jobs that do not come: their cost for the server.
+//! Many workers that poll empty queues: their cost for the server.
 
 use std::time::Duration;
 

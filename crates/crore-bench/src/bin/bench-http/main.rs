@@ -1,9 +1,9 @@
-//! `cargo xtask bench http --json FILE`: the built server beside a bare hyper server that answers 200 to the same
-//! requests, each in a process of its own; the latency until a polling worker has a job; and the cost of many waiting
-//! workers.
+//! `cargo xtask bench http --json FILE`: compares the built server with a bare hyper server that answers 200 to the
+//! same requests, each in its own process. Also measures the latency until a polling worker has a job, and the cost of
+//! many waiting workers.
 //!
-//! Every push is synced to disk before its answer. Clients run on the same machine, in this process. `FILE` contains
-//! the figures, and a text file beside it the machine, the date, the commit and more figures; `--help` lists the
+//! Every push is synced to disk before its response. Clients run on the same machine, in this process. `FILE` contains
+//! the figures; a text file next to it has the machine, the date, the commit and more figures. `--help` lists the
 //! options.
 #![expect(clippy::disallowed_methods, reason = "a benchmark measures real time")]
 

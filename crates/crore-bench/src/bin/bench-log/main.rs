@@ -1,10 +1,11 @@
-//! `cargo xtask bench log --json FILE`: the embedded store beside a bare loop that appends the same bytes with the same
-//! syncs, and beside SQLite and redb at the same work; then memory, reopening, and the cost of compaction.
+//! `cargo xtask bench log --json FILE`: compares the embedded store with a bare loop that appends the same bytes with
+//! the same syncs, and with SQLite and redb on the same work. Also measures memory, reopening, and the cost of
+//! compaction.
 //!
-//! Everything that is awaited is synced to disk before the answer. The store and its baseline take turns, in slices of
+//! A call that is awaited is synced to disk before its response. The store and its baseline take turns, in slices of
 //! every run; a ratio is the median of the ratios of each run. `--drivers N` sets the number of threads of the callers.
-//! `FILE` contains the figures, and a text file beside it the machine, the date, the commit and the latencies; `--help`
-//! lists the other options.
+//! `FILE` contains the figures; a text file next to it has the machine, the date, the commit and the latencies.
+//! `--help` lists the other options.
 #![expect(clippy::disallowed_methods, reason = "a benchmark measures real time")]
 
 mod append_loop;
@@ -45,7 +46,7 @@ fn facts(bench: &mut LogBench) {
             "callers: {} threads; one costs {caller:.0} ns an answer by itself",
             driver::drivers()
         ),
-        format!("runs: {}, alternated; medians", bench.scale.runs),
+        format!("runs: {}, alternating; medians", bench.scale.runs),
     ]);
 }
 

@@ -1,4 +1,4 @@
-//! Pushes, beside bare appends in the groups that a group commit would form.
+//! Pushes, compared with bare appends in the groups that a group commit would form.
 
 use crate::measurement::LogBench;
 use crore_bench::contender::Contender;

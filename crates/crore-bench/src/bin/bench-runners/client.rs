@@ -45,7 +45,7 @@ impl RunnersClient {
         }
         let start = Instant::now();
         self.admin.clone().resume_queue(of()).await.unwrap();
-        // Jobs that run beside the last one may end after it.
+        // Jobs that run concurrently with the last one may end after it.
         self.wait_until_done(last).await;
         while self.done_jobs(kind, of()).await < done + n as u64 {}
         start.elapsed()

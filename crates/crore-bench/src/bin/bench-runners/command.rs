@@ -1,4 +1,4 @@
-//! Jobs that run a trivial program, beside a loop that spawns the same program.
+//! Jobs that run a trivial program, compared with a loop that spawns the same program.
 
 use std::process::Stdio;
 

@@ -1,4 +1,4 @@
-//! Jobs that call a bare hyper server, beside the same calls by reqwest.
+//! Jobs that call a bare hyper server, compared with the same calls by reqwest.
 
 use serde_json::json;
 use tokio::runtime::Builder;

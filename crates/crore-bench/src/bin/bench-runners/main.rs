@@ -1,8 +1,8 @@
-//! `cargo xtask bench runners --json FILE`: jobs that the built server runs itself, beside a loop in this process that
-//! does the same work without it; the cost of a plugin; and the delay of answers.
+//! `cargo xtask bench runners --json FILE`: compares jobs that the built server runs itself with a loop in this process
+//! that does the same work without the server. Also measures the cost of a plugin, and the delay of responses.
 //!
 //! Every push and finish is synced to disk. Clients run on the same machine, in this process. `FILE` contains the
-//! figures, and a text file beside it the machine, the date, the commit and more figures; `--help` lists the options.
+//! figures; a text file next to it has the machine, the date, the commit and more figures. `--help` lists the options.
 //! Needs a C compiler, `cc`, like the build of crore.
 #![expect(clippy::disallowed_methods, reason = "a benchmark measures real time")]
 

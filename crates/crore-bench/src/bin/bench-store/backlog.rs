@@ -1,4 +1,4 @@
-//! Claims and promotions with a large backlog, beside the same in an empty store.
+//! Claims and promotions with a large backlog, compared with the same in an empty store.
 
 use std::sync::Arc;
 use std::time::Duration;

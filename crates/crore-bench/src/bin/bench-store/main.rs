@@ -1,5 +1,6 @@
-//! `cargo xtask bench store --json FILE`: the memory store beside a `BTreeMap` and a `VecDeque` that make the same
-//! moves without checks; the cost of claims and promotions with a large backlog; and the memory of its index.
+//! `cargo xtask bench store --json FILE`: compares the memory store with a `BTreeMap` and a `VecDeque` that make the
+//! same moves without checks. Also measures the cost of claims and promotions with a large backlog, and the memory of
+//! the index.
 //!
 //! It runs on the default allocator. `--quick` runs a twentieth of the work, once.
 #![expect(clippy::disallowed_methods, reason = "a benchmark measures real time")]

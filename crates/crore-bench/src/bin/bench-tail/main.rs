@@ -1,8 +1,8 @@
-//! `cargo xtask bench tail --json FILE`: the slowest pushes at a steady rate below the server's maximum, beside the
-//! fdatasync of the same disk.
+//! `cargo xtask bench tail --json FILE`: compares the slowest pushes at a steady rate below the server's maximum with
+//! fdatasync on the same disk.
 //!
 //! Each load runs for a minute against a fresh server with the default retention, so that preparing files, pruning and
-//! compacting are part of it. `crore bench` puts the load on and measures from the time when a push should have begun.
+//! compacting are part of it. `crore bench` generates the load and measures from the time when a push should begin.
 //! The disk is probed without load before and after; `--discard` repeats the loads with jobs that are deleted when they
 //! are done. `--help` lists the options.
 #![expect(clippy::disallowed_methods, reason = "a benchmark measures real time")]

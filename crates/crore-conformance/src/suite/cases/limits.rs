@@ -194,7 +194,7 @@ pub(in super::super) async fn a_job_runs_only_if_all_its_limits_allow(s: &JobsSu
     assert_eq!(s.claim_ids(&["q"], 9).await, [pushed[1]], "both permits are returned");
 }
 
-/// First no permit is left, then no time has passed: each blocks, and neither for ever.
+/// First no permit is left, then no time has passed: each blocks, and neither forever.
 pub(in super::super) async fn a_rate_and_a_concurrency_block_in_turn(s: &JobsSubject) {
     s.define_limit("x", "rate 1/1s concurrency 1").await;
     let pushed = s.push_all(limited(3)).await;

@@ -89,7 +89,7 @@ impl JobworkerpStage {
         self.server.engine.upkeep().run_once().await.expect("upkeep");
     }
 
-    /// Creates a worker, and returns its number.
+    /// Creates a worker, and returns its id.
     async fn create(&self, worker: CreateWorkerRequest) -> i64 {
         self.try_create(worker).await.expect("created")
     }
@@ -267,7 +267,7 @@ fn text(result: &JobResultData) -> String {
     String::from_utf8(items[0].clone()).expect("UTF-8")
 }
 
-/// The numbers of workers.
+/// The ids of workers.
 fn numbers(workers: &[Worker]) -> Vec<i64> {
     workers.iter().map(|worker| worker.id.expect("an id").value).collect()
 }

@@ -93,7 +93,7 @@ struct Subject {
     place: Place,
     job: JobId,
     group: GroupId,
-    /// Number of the handler of the kind.
+    /// Id of the handler of the kind.
     handler: u64,
     /// A number that no other call has, for new names.
     n: usize,

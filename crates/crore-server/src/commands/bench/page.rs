@@ -74,7 +74,7 @@ impl ReportServer {
             "D0" => "are in memory only",
             "D1" => "survive a process crash",
             "D2" => "survive a power failure",
-            "D3" => "survive the loss of a host",
+            "D3" => "survive the loss of a machine",
             _ => "are stored",
         };
         let at = match (self.own, &self.file_system) {

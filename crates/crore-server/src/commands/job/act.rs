@@ -40,7 +40,7 @@ pub(crate) struct JobSelection {
     /// Only print how many jobs would be changed
     #[arg(long, conflicts_with = "ids")]
     dry_run: bool,
-    /// Do not ask for confirmation; needed without a terminal to ask on
+    /// Do not ask for confirmation; required if there is no terminal
     #[arg(short, long)]
     yes: bool,
 }
@@ -171,7 +171,7 @@ fn jobs(n: u64) -> String {
     if n == 1 { "1 job".to_owned() } else { format!("{n} jobs") }
 }
 
-/// Asks for confirmation. Without a terminal nobody can answer, so it is refused.
+/// Asks for confirmation. Without a terminal nobody can answer, and the command fails.
 fn confirm(action: &str) -> anyhow::Result<()> {
     let stdin = io::stdin();
     if !stdin.is_terminal() {

@@ -61,7 +61,7 @@ impl PayloadSource<'_> {
 }
 
 fn from_argument(text: &str, encoding: Encoding) -> anyhow::Result<JobPayload> {
-    // The position in an argument says nothing that the argument does not show.
+    // Without the position: the message shows the argument.
     let why = |_| {
         let shown = excerpt(text);
         let hint = "write a string as '\"text\"', or set `--encoding text`";

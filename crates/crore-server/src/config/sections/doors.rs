@@ -2,8 +2,8 @@ use crore_core::settings::section;
 
 use crate::config::address::ListenPort;
 section! {
-    /// Extra listeners ("doors") on the ports that clients of other job queues expect. The main port serves these
-    /// clients too.
+    /// Extra listeners for doors (the protocols of other job queues), on the ports that their clients expect. The main
+    /// port serves these clients too.
     pub(crate) struct DoorsConfig = "doors" {
         /// Port or address for Jobber clients; Jobber's own default is 3000.
         jobber: Option<ListenPort> = none,

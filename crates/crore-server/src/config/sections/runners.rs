@@ -15,8 +15,8 @@ section! {
     pub(crate) struct RunnersConfig = "runners" {
         /// Whether this server runs handlers. If `false`, run them elsewhere with `crore worker`.
         run: bool = "true",
-        /// Runners that handlers may use although they have access to this machine: any of `command`, `docker` and `plugin`. While
-        /// no token exists, only the server's own user and root then have access. Default: none of them.
+        /// Runners with access to this machine that handlers may use: any of `command`, `docker` and `plugin`. If any
+        /// is allowed, only the server's own user and root have access while no token exists. Default: none of them.
         allow: Option<AllowedRunners> = none,
         /// Queues whose jobs handlers run in this process, with the concurrency of each: `["default=8", "gpu=1"]`, or a
         /// section `[channels]` with `default = 8` and `gpu = 1`. A server always serves the queue `default`, with one

@@ -171,7 +171,7 @@ impl Lanes {
         number
     }
 
-    /// Uncounts a job of the lane.
+    /// Subtracts a job from the count of its lane.
     pub(crate) fn remove_job(&mut self, lane: u32) {
         let lane = self.lanes.at_mut(lane);
         lane.jobs = lane.jobs.saturating_sub(1);

@@ -12,7 +12,7 @@ pub enum DurabilityClass {
     /// Survives a power cut.
     #[default]
     D2,
-    /// Survives the loss of a host.
+    /// Survives the loss of a machine.
     D3,
 }
 
