@@ -175,8 +175,8 @@ fn goals(sides: &[PeerSide], crores: &PeerFigures) -> Vec<ReportRow> {
     };
     let goal = |name: &str, side: &PeerSide, times| {
         let name = (format!("full cycle, beside the best {name}"), "jobs/s");
-        let beside = (side.name_with_durability(), &side.peer_figures.rate);
-        ReportRow::compared(name, &side.crore_figures.rate, beside, Goal::AtLeast(times))
+        let baseline = (side.name_with_durability(), &side.peer_figures.rate);
+        ReportRow::compared(name, &side.crore_figures.rate, baseline, Goal::AtLeast(times))
     };
     let durable = best(true).map(|side| goal("durable peer", side, TIMES_DURABLE));
     let other = best(false).map(|side| goal("non-durable peer", side, TIMES_OTHERS));

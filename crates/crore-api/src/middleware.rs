@@ -27,21 +27,21 @@ pub struct FromFn<T, F> {
 }
 
 impl<T: Clone, F: Clone> Layer<Route> for FromFn<T, F> {
-    type Service = Wrapped<T, F>;
+    type Service = FromFnService<T, F>;
 
-    fn layer(&self, inner: Route) -> Wrapped<T, F> {
-        Wrapped { layer: self.clone(), next: Next(Arc::new(inner)) }
+    fn layer(&self, inner: Route) -> FromFnService<T, F> {
+        FromFnService { layer: self.clone(), next: Next(Arc::new(inner)) }
     }
 }
 
 /// A service with the function in front of it.
 #[derive(Debug, Clone)]
-pub struct Wrapped<T, F> {
+pub struct FromFnService<T, F> {
     layer: FromFn<T, F>,
     next: Next,
 }
 
-impl<T, F, A> Service<Request> for Wrapped<T, F>
+impl<T, F, A> Service<Request> for FromFnService<T, F>
 where
     T: Clone,
     F: Fn(T, Request, Next) -> A,

@@ -16,7 +16,7 @@ use crate::http;
 use crate::jobber;
 use crate::jobworkerp;
 use crate::lightjq::{self, LightJq};
-use crate::listen::Served;
+use crate::listen::ListenerService;
 use crate::local::LocalSession;
 use crate::worker_session::SessionRegistry;
 
@@ -117,9 +117,9 @@ impl Doors {
     }
 
     /// Everything on the single port for [`listen::serve`](crate::listen::serve), with connection metrics.
-    pub fn served(&self) -> Served {
+    pub fn served(&self) -> ListenerService {
         let origins = self.options().grpc.allow_origins.clone();
-        Served::new(self.router(), self.api().clone(), origins)
+        ListenerService::new(self.router(), self.api().clone(), origins)
     }
 
     /// A session for a worker in this process, such as the host of its runners. It needs no token, because no other

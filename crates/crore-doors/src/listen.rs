@@ -64,7 +64,7 @@ const RELOAD_INTERVAL: Duration = Duration::from_secs(10);
 
 /// The router to serve, and the metrics that count its connections.
 #[derive(Debug)]
-pub struct Served {
+pub struct ListenerService {
     router: Router,
     metrics: Metrics,
     /// Origins of other sites that may call by gRPC-Web.
@@ -73,13 +73,13 @@ pub struct Served {
     api: Option<Api>,
 }
 
-impl Served {
+impl ListenerService {
     pub(crate) fn new(router: Router, api: Api, origins: Vec<AllowedOrigin>) -> Self {
         Self { router, metrics: api.metrics().clone(), origins, api: Some(api) }
     }
 }
 
-impl From<Router> for Served {
+impl From<Router> for ListenerService {
     /// Connections are not counted, and their users are not known.
     fn from(router: Router) -> Self {
         Self { router, metrics: Metrics::default(), origins: Vec::new(), api: None }
@@ -90,7 +90,7 @@ impl From<Router> for Served {
 /// and returns when all connections are closed or the drain timeout is over.
 pub async fn serve(
     listener: impl Into<Listener>,
-    served: impl Into<Served>,
+    served: impl Into<ListenerService>,
     options: Options,
     shutdown: impl Future<Output = ()> + Send,
 ) -> Result<(), ListenError> {
@@ -98,7 +98,7 @@ pub async fn serve(
         ConnectionLimiter::new(options.max_connections, options.max_connections_per_address);
     let phase = watch::Sender::new(Phase::Open);
     let Listener { socket, tls } = listener.into();
-    let Served { router, metrics, origins, api } = served.into();
+    let ListenerService { router, metrics, origins, api } = served.into();
     let guard = RequestGuard::new(options.hosts.clone(), origins);
     let (http1, http2) = builders(&options);
     let shared =

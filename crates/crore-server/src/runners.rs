@@ -1,6 +1,6 @@
 //! Builds the configured runners and the host that runs jobs with them.
 
-mod left;
+mod orphaned_jobs;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -25,7 +25,7 @@ use crate::config::Config;
 use crate::environment;
 use crate::exit::{CliError, FailureCode};
 
-pub(crate) use left::release_left_jobs;
+pub(crate) use orphaned_jobs::release_orphaned_jobs;
 
 /// Hidden subcommand of this binary that hosts a plugin in a child process.
 pub(crate) const PLUGIN_HOST: &str = "plugin-host";
@@ -163,7 +163,7 @@ pub(crate) async fn run_in_server(doors: Doors, runners: Arc<Runners>, config: &
         config,
         channels,
     );
-    let name = left::host_name(doors.engine());
+    let name = orphaned_jobs::host_name(doors.engine());
     if let Err(error) = host.name(name).run(doors.closing()).await {
         tracing::error!(%error, "handlers stopped");
     }

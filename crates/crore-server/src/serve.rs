@@ -150,7 +150,7 @@ pub(crate) async fn serve(
     for kind in engine.handlers().unreadable().await? {
         tracing::warn!(%kind, "handler cannot be read, its jobs do not run; set it again or delete it");
     }
-    let released = runners::release_left_jobs(engine).await?;
+    let released = runners::release_orphaned_jobs(engine).await?;
     if released > 0 {
         tracing::info!(jobs = released, "jobs of a killed server run again");
     }

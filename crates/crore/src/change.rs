@@ -211,7 +211,7 @@ impl EngineInner {
             _ => false,
         };
         if change.effects.iter().any(breaks) {
-            self.plan_duty(Duty::Rescue, now);
+            self.plan_duty(Duty::ExpireLeases, now);
         }
         if change.effects.iter().any(|effect| matches!(effect, Effect::Settle(_))) {
             self.plan_promotion_of_released();
@@ -260,13 +260,13 @@ impl EngineInner {
         }
         if next.due.resolve(begun_at, job.live.due) > begun_at {
             match state {
-                Some(State::Waiting) => self.note_held_job(),
+                Some(State::Waiting) => self.note_waiting_dependant(),
                 _ => self.plan_duty(Duty::Promote, next.due.resolve(now, job.live.due)),
             }
         }
         let spec = next.spec.as_ref().unwrap_or(&job.spec);
         if self.limits.keys(spec) != spec.limits {
-            self.relimit(std::iter::once(job.id));
+            self.update_limit_keys(std::iter::once(job.id));
         }
     }
 

@@ -86,7 +86,7 @@ impl Deliveries<'_> {
 
     /// The number of fetches that wait for a job.
     pub fn waiting(self) -> usize {
-        self.inner.dispatch.waiting()
+        self.inner.wait_list.waiting()
     }
 }
 

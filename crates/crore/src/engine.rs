@@ -13,18 +13,18 @@ use crore_store::registry::QueueSettings;
 use crore_store::{Memory, Store, SystemClock};
 
 use crate::block::block_on;
-use crate::dispatch::Dispatch;
 use crate::error::Error;
 use crate::events::{EventBus, EventListener};
 use crate::handlers::HandlerCache;
-use crate::held_leases::HeldLeases;
 use crate::idempotency::Idempotency;
 use crate::limits::LimitCache;
 use crate::observer::EngineObserver;
+use crate::renewed_leases::RenewedLeases;
 use crate::results::EndWaiters;
 use crate::running::RunningJobs;
 use crate::timers::Timers;
 use crate::upkeep::Duties;
+use crate::wait_list::FetchWaitList;
 use crate::writes::Writes;
 
 /// Options of an engine.
@@ -84,12 +84,12 @@ pub(crate) struct EngineInner {
     pub(crate) caps: Caps,
     /// Settings of queues that have none of their own.
     pub(crate) queues: QueueSettings,
-    pub(crate) dispatch: Dispatch,
+    pub(crate) wait_list: FetchWaitList,
     pub(crate) timers: Timers,
     pub(crate) duties: Duties,
     pub(crate) events: Arc<EventBus>,
     pub(crate) running: RunningJobs,
-    pub(crate) held_leases: HeldLeases,
+    pub(crate) renewed_leases: RenewedLeases,
     pub(crate) end_waiters: EndWaiters,
     pub(crate) limits: LimitCache,
     pub(crate) handlers: HandlerCache,
@@ -173,12 +173,12 @@ impl Engine {
             writes,
             caps,
             queues,
-            dispatch: Dispatch::default(),
+            wait_list: FetchWaitList::default(),
             timers: Timers::new(clock),
             duties: Duties::default(),
             events: Arc::default(),
             running: RunningJobs::default(),
-            held_leases: HeldLeases::default(),
+            renewed_leases: RenewedLeases::default(),
             end_waiters: EndWaiters::default(),
             limits: LimitCache::default(),
             handlers: HandlerCache::default(),
@@ -191,7 +191,7 @@ impl Engine {
         let hook = Arc::downgrade(&inner);
         inner.store.add_wake_hook(Arc::new(move |queues| {
             if let Some(inner) = hook.upgrade() {
-                inner.dispatch.wake(queues);
+                inner.wait_list.wake(queues);
             }
         }));
         inner.recover().await?;
@@ -277,7 +277,7 @@ impl Drop for StopOnDrop {
 impl EngineShutdown {
     fn run(self) -> Result<(), Error> {
         self.inner.is_stopping.store(true, Ordering::Release);
-        self.inner.dispatch.wake_all();
+        self.inner.wait_list.wake_all();
         self.inner.end_waiters.close();
         self.inner.events.close();
         self.inner.timers.stop();

@@ -197,7 +197,7 @@ impl EngineInner {
 
     fn is_waited_for(&self, job: &Job) -> bool {
         job.live.state == State::Ready
-            && self.dispatch.is_waited_for(&job.spec.queue, &job.spec.kind)
+            && self.wait_list.is_waited_for(&job.spec.queue, &job.spec.kind)
     }
 
     /// The first jobs in a state.

@@ -11,13 +11,13 @@ use crore_store::jobs::{Claim, QueueOrder};
 
 use crate::bug::planted;
 use crate::deliveries::Deliveries;
-use crate::dispatch::WaitingFetch;
 use crate::drop_guard::DropGuard;
 use crate::engine::{Engine, EngineInner};
 use crate::error::Error;
 use crate::events::{EngineEvent, EventType};
 use crate::timers::Sleep;
 use crate::upkeep::Duty;
+use crate::wait_list::WaitingFetch;
 
 /// Maximum (queue, kind) combinations of a fetch, as a multiple of the maximum number of kinds.
 const MAX_KINDS_FACTOR: usize = 10;
@@ -215,7 +215,7 @@ impl EngineInner {
         // Free the buffer while waiting.
         drop(jobs);
         let mut sleep = pin!(self.timers.sleep(request.wait));
-        let ticket = self.dispatch.register(&request.queues, request.kinds.as_deref());
+        let ticket = self.wait_list.register(&request.queues, request.kinds.as_deref());
         loop {
             ticket.enqueue();
             let (jobs, may_be_more) = self.claim(request).await?;
@@ -276,19 +276,19 @@ impl EngineInner {
         // If the future is dropped here, the store may have leased jobs; upkeep must find their expiry.
         let guard = DropGuard::new(|| {
             if !planted!("bug-21") {
-                self.plan_duty(Duty::Rescue, self.now());
+                self.plan_duty(Duty::ExpireLeases, self.now());
             }
         });
         let claimed = self.store.claim(request.claim(n)).await?;
         guard.disarm();
         if let Some(first) = claimed.jobs.iter().map(|job| job.live.lease_until).min() {
-            self.plan_duty(Duty::Rescue, first);
+            self.plan_duty(Duty::ExpireLeases, first);
             let overdue_at = self.running.add(&claimed.jobs);
             self.plan_duty(Duty::Overdue, overdue_at);
             self.publish_started(&claimed.jobs, claimed.now);
         }
         if let Some(next_at) = claimed.next_at
-            && self.dispatch.waiting() > 0
+            && self.wait_list.waiting() > 0
         {
             self.wake_limited_at(&request.queues, next_at);
         }

@@ -392,7 +392,7 @@ impl EngineInner {
             self.handlers.changes.fetch_add(1, Ordering::AcqRel);
             self.plan_duty(Duty::Schedules, self.now());
             // Fetches for handled kinds must recompute their kinds.
-            self.dispatch.wake_all();
+            self.wait_list.wake_all();
         });
         let mut defined = self.store.define(definitions).await?.into_inner();
         if defined.contains(&Defined::Stale) {

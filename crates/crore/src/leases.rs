@@ -54,6 +54,6 @@ impl EngineInner {
             Renewed::Until { until, .. } => Some(*until),
             Renewed::Stale => None,
         };
-        self.plan_duty(Duty::Rescue, renewed.iter().filter_map(until).min().unwrap_or(NEVER));
+        self.plan_duty(Duty::ExpireLeases, renewed.iter().filter_map(until).min().unwrap_or(NEVER));
     }
 }

@@ -46,7 +46,7 @@ impl Lifecycle<'_> {
     /// is [stopped](crate::Engine::stop). This cannot be undone.
     pub fn quiesce(self) {
         self.inner.is_quiesced.store(true, Ordering::Release);
-        self.inner.dispatch.wake_all();
+        self.inner.wait_list.wake_all();
     }
 
     /// Waits until no job is running, or until the timeout, and returns how many still are. On a shared store the

@@ -15,7 +15,7 @@ use crate::engine::Engine;
 use crate::error::Error;
 use crate::fetch::Fetch;
 use crate::finish::Finish;
-use crate::held_leases::LeaseGuard;
+use crate::renewed_leases::LeaseGuard;
 use crate::upkeep::RETRY_AFTER;
 
 /// Retries of a report, one per second, while the store is unavailable.

@@ -99,7 +99,7 @@ impl EngineInner {
         guard.disarm();
         self.plan_promotion(dues);
         if !Arc::ptr_eq(&limits, &self.limits.all()) {
-            self.relimit(stored.jobs.iter().filter_map(|one| one.id()));
+            self.update_limit_keys(stored.jobs.iter().filter_map(|one| one.id()));
         }
         self.publish_pushed((now, stored.now), &stored.jobs, &names);
         let jobs::PushedBatch { now, groups, jobs } = stored;

@@ -69,7 +69,7 @@ impl WorkerStopper {
     /// Stops the worker. A second call does nothing.
     pub fn stop(&self) {
         self.is_stopped.store(true, Ordering::Release);
-        self.engine.inner.dispatch.wake_all();
+        self.engine.inner.wait_list.wake_all();
     }
 
     fn is_stopped(&self) -> bool {

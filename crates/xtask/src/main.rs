@@ -48,8 +48,8 @@ fn main() -> ExitCode {
 
 fn dispatch(args: &[&str]) -> Result<(), String> {
     match args {
-        ["ci"] => ci::run(ci::Extent::Full),
-        ["ci", "--quick"] => ci::run(ci::Extent::Quick),
+        ["ci"] => ci::run(ci::CiScope::Full),
+        ["ci", "--quick"] => ci::run(ci::CiScope::Quick),
         ["layers"] => layers::run(),
         ["sizes"] => sizes::run(),
         ["links"] => links::run(),

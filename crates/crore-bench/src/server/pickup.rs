@@ -18,14 +18,14 @@ pub struct PickupTimes {
 
 impl PickupTimes {
     /// Adds them to the report; the bound is two trips, a sync and `more` microseconds.
-    pub fn report(&self, bench: &mut ServerBench, name: &str, beside: &str, more: f64) {
+    pub fn report(&self, bench: &mut ServerBench, name: &str, baseline: &str, more: f64) {
         let [picked, trip, sync] =
             [&self.picked, &self.trips, &self.syncs].map(|times| quantile_micros(times, P99));
         let allowed = TRIPS.mul_add(trip, sync + more);
         bench.report.rows.push(ReportRow::compared(
             (name, "µs"),
             &RunValues(vec![picked]),
-            (beside, &RunValues(vec![allowed])),
+            (baseline, &RunValues(vec![allowed])),
             Goal::AtMost(1.0),
         ));
         let all =

@@ -318,7 +318,7 @@ fn upkeep() -> impl Strategy<Value = UpkeepOp> {
     let few = || prop_oneof![1 => 0..3_usize, 3 => Just(100)];
     prop_oneof![
         6 => few().prop_map(UpkeepOp::Promote),
-        3 => Just(UpkeepOp::Rescue),
+        3 => Just(UpkeepOp::ExpireLeases),
         1 => few().prop_map(UpkeepOp::Lapsed),
         3 => select(vec![100, 1, 3]).prop_map(UpkeepOp::Prune),
         1 => (1..3_u64, select(vec![SECOND, MINUTE]))

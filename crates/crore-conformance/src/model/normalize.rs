@@ -31,7 +31,7 @@ pub(super) enum NormalResponse {
     Group(Option<Group>),
     Promoted(Promoted),
     Number(usize),
-    Rescued(Lapses, Vec<Result<Applied, Refusal>>),
+    LeasesExpired(Lapses, Vec<Result<Applied, Refusal>>),
     Lead(Lead),
     Notes(JobNotes),
     Stats(Vec<(Time, u64)>),

@@ -49,7 +49,7 @@ pub(super) enum UpkeepOp {
     /// Counts the jobs that need a decision, up to this many.
     Lapsed(usize),
     /// Decides all jobs that need a decision.
-    Rescue,
+    ExpireLeases,
     /// Prunes in slices of this size until nothing is left to remove.
     Prune(usize),
     Lead {

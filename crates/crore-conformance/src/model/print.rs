@@ -83,7 +83,7 @@ impl Display for UpkeepOp {
         match self {
             Self::Promote(n) => write!(f, "promote {n}"),
             Self::Lapsed(n) => write!(f, "read {n} lapsed or broken jobs"),
-            Self::Rescue => f.write_str("decide all lapsed and broken jobs"),
+            Self::ExpireLeases => f.write_str("decide all lapsed and broken jobs"),
             Self::Prune(n) => write!(f, "prune in slices of {n} until done"),
             Self::Lead { node, span } => write!(f, "node {node} asks to lead for {span:?}"),
         }

@@ -27,7 +27,7 @@ impl ComparedStore<'_> {
                 let lapses = store.lapsed(*n).await?;
                 Ok(NormalResponse::Number(lapses.lapsed.len() + lapses.broken.len()))
             }
-            Op::Rescue => self.rescue(store).await,
+            Op::ExpireLeases => self.expire_leases(store).await,
             Op::Prune(n) => prune(store, *n).await,
             Op::Lead { node, span } => {
                 Ok(NormalResponse::Lead(store.lead(samples::name('d', 0), *node, *span).await?))
@@ -36,7 +36,7 @@ impl ComparedStore<'_> {
     }
 
     /// Decides all jobs that need a decision, ordered by id, since the contract defines no order.
-    async fn rescue(&mut self, store: &dyn Upkeep) -> Result<NormalResponse, Error> {
+    async fn expire_leases(&mut self, store: &dyn Upkeep) -> Result<NormalResponse, Error> {
         let Lapses { now, lapsed, broken, next_at } = store.lapsed(ALL).await?;
         let mut all: Vec<&Job> = lapsed.iter().chain(&broken).collect();
         all.sort_by_key(|job| self.observed.job_id(job.id));
@@ -49,7 +49,7 @@ impl ComparedStore<'_> {
         let applied = self.write(decided.collect()).await?;
         let lapsed = self.observed.unordered(lapsed, now);
         let broken = self.observed.unordered(broken, now);
-        Ok(NormalResponse::Rescued(Lapses { now, lapsed, broken, next_at }, applied))
+        Ok(NormalResponse::LeasesExpired(Lapses { now, lapsed, broken, next_at }, applied))
     }
 }
 

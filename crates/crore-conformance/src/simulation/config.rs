@@ -55,7 +55,7 @@ pub struct CallerCounts {
     pub workers: u32,
     /// Callers that read, cancel, retry, delete, edit and define.
     pub admins: u32,
-    /// Callers that promote, rescue and prune.
+    /// Callers that promote jobs, expire leases and prune.
     pub upkeepers: u32,
     /// Maximum operations in flight per caller.
     pub depth: u32,

@@ -21,7 +21,7 @@ pub enum CallerAction {
     Get,
     Define,
     Tick,
-    Rescue,
+    ExpireLeases,
     Note,
 }
 

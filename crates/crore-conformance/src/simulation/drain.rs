@@ -217,7 +217,7 @@ async fn run_due_upkeep(link: &CallerLink) {
     let Some(front) = &link.front else {
         let upkeep = async {
             upkeep::promote(link, 1000).await?;
-            upkeep::rescue(link, 1000).await
+            upkeep::expire_leases(link, 1000).await
         };
         return upkeep.await.unwrap_or_else(|error| link.store_failed(&error));
     };

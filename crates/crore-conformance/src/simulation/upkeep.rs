@@ -1,4 +1,4 @@
-//! Callers that promote, rescue, fire ticks and prune.
+//! Callers that promote jobs, expire leases, fire ticks and prune.
 
 use crore_core::machine::{JobEvent, decide};
 use crore_core::schedule::due;
@@ -34,7 +34,7 @@ pub(super) async fn turn(link: CallerLink) {
     };
     let done = match what {
         0..4 => promote(&link, n).await,
-        4..7 => rescue(&link, n).await,
+        4..7 => expire_leases(&link, n).await,
         7 => prune(&link, n).await,
         8 => tick(&link).await,
         _ => lead(&link).await,
@@ -57,7 +57,7 @@ pub(super) async fn promote(link: &CallerLink, n: usize) -> Result<(), Error> {
 }
 
 /// Ends deliveries whose lease has expired, and cancels broken jobs.
-pub(super) async fn rescue(link: &CallerLink, n: usize) -> Result<(), Error> {
+pub(super) async fn expire_leases(link: &CallerLink, n: usize) -> Result<(), Error> {
     let lapses = link.store.lapsed(n).await?;
     let now = lapses.now;
     link.context().observe_time(now);
@@ -86,7 +86,7 @@ pub(super) async fn rescue(link: &CallerLink, n: usize) -> Result<(), Error> {
                 continue;
             }
         }
-        link.context().cover(CallerAction::Rescue, Some(job.live.state));
+        link.context().cover(CallerAction::ExpireLeases, Some(job.live.state));
         calls.push(link.call(RecordedOp::Notice { id: job.id, delivery: about, what }));
     }
     if writes.is_empty() {

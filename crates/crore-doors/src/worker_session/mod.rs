@@ -5,6 +5,7 @@
 //! [`SessionRegistry`] holds all incarnations. [`LeaseTable`], [`PendingFetch`] and [`InFlight`] also serve doors whose
 //! workers connect in other ways.
 
+mod active_session;
 mod handshake;
 mod in_flight;
 mod incarnation;
@@ -18,7 +19,6 @@ mod reports;
 mod session;
 #[cfg(test)]
 mod tests;
-mod working;
 
 pub(crate) use handshake::fetch_for;
 pub(crate) use in_flight::InFlight;

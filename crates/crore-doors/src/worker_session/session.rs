@@ -17,9 +17,9 @@ use tokio::runtime::Handle;
 use tokio::time::{Instant, Sleep, sleep_until};
 
 use super::BoxFuture;
+use super::active_session::ActiveSession;
 use super::handshake::{CompletedHandshake, Profile, register_worker};
 use super::in_flight::InFlight;
-use super::working::Working;
 use crate::Doors;
 
 /// Timeout for the hello.
@@ -81,7 +81,7 @@ enum SessionStage {
     /// Until the hello, or its timeout.
     AwaitingHello(Pin<Box<Sleep>>),
     Registering(BoxFuture<Result<CompletedHandshake, Error>>),
-    Working(Box<Working>),
+    Active(Box<ActiveSession>),
     Ended,
 }
 
@@ -115,7 +115,7 @@ impl WorkerSession {
     pub(crate) fn has_room(&self) -> bool {
         match &self.stage {
             SessionStage::AwaitingHello(_) => true,
-            SessionStage::Working(working) => working.has_room(),
+            SessionStage::Active(active) => active.has_room(),
             SessionStage::Registering(_) | SessionStage::Ended => false,
         }
     }
@@ -129,7 +129,7 @@ impl WorkerSession {
     pub(crate) fn receive(&mut self, message: WorkerMessage) -> Result<(), SessionError> {
         let received = match &mut self.stage {
             SessionStage::AwaitingHello(_) => self.receive_hello(message),
-            SessionStage::Working(working) => working.receive(message).map_err(Into::into),
+            SessionStage::Active(active) => active.receive(message).map_err(Into::into),
             SessionStage::Registering(_) | SessionStage::Ended => Ok(()),
         };
         if received.is_err() {
@@ -175,9 +175,9 @@ impl WorkerSession {
                     Err(error) => Err(error.into()),
                 }
             }
-            SessionStage::Working(working) => match working.poll_message(context) {
+            SessionStage::Active(active) => match active.poll_message(context) {
                 Poll::Ready(polled) => polled,
-                Poll::Pending if self.is_input_closed && working.is_settled() => {
+                Poll::Pending if self.is_input_closed && active.has_no_pending_reports() => {
                     self.end();
                     return Poll::Ready(None);
                 }
@@ -194,8 +194,8 @@ impl WorkerSession {
         let CompletedHandshake { profile, incarnation, response } = completed;
         let reports = InFlight::new(self.call.as_ref().map(|call| call.meter()));
         let (caller, mode) = ((self.doors.clone(), self.grant.clone()), self.polling_mode);
-        let working = Working::new(caller, mode, &profile, incarnation, reports);
-        self.stage = SessionStage::Working(Box::new(working));
+        let active = ActiveSession::new(caller, mode, &profile, incarnation, reports);
+        self.stage = SessionStage::Active(Box::new(active));
         response
     }
 
@@ -214,7 +214,7 @@ impl WorkerSession {
                     }
                 }));
             }
-            SessionStage::Working(working) => drop(runtime.spawn(working.close())),
+            SessionStage::Active(active) => drop(runtime.spawn(active.close())),
         }
     }
 }

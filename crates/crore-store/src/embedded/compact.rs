@@ -153,13 +153,13 @@ impl EmbeddedInner {
                 Ok(locations) => locations,
                 Err(damaged) => return Ok(Err((at, damaged))),
             };
-            for spot in self.select_live(&locations)? {
-                let start = (u64::from(spot.offset) - at) as usize;
-                let record = frame.get(start..start + spot.len as usize).unwrap_or_default();
+            for location in self.select_live(&locations)? {
+                let start = (u64::from(location.offset) - at) as usize;
+                let record = frame.get(start..start + location.len as usize).unwrap_or_default();
                 let gathering =
-                    frame::body(record).and_then(|body| gathered.add_record(spot, body));
+                    frame::body(record).and_then(|body| gathered.add_record(location, body));
                 if let Err(damaged) = gathering {
-                    return Ok(Err((spot.offset.into(), damaged)));
+                    return Ok(Err((location.offset.into(), damaged)));
                 }
             }
         }
@@ -174,12 +174,12 @@ impl EmbeddedInner {
     ) -> Result<Vec<RecordLocation>, Error> {
         let state = self.lock()?;
         let rows = &state.local.records().rows;
-        let counts = |(spot, kind): &&(RecordLocation, RecordKind)| match kind {
+        let counts = |(location, kind): &&(RecordLocation, RecordKind)| match kind {
             RecordKind::Put(id) => rows.get(*id).is_some(),
-            RecordKind::Live(id) => rows.get(*id).is_some_and(|row| row.spot == *spot),
+            RecordKind::Live(id) => rows.get(*id).is_some_and(|row| row.location == *location),
             RecordKind::Side => true,
         };
-        Ok(locations.iter().filter(counts).map(|(spot, _)| *spot).collect())
+        Ok(locations.iter().filter(counts).map(|(location, _)| *location).collect())
     }
 }
 
@@ -229,12 +229,12 @@ impl EmbeddedState {
         let HintItem { id, job: Some(job) } = item else { return Ok(()) };
         let log = self.local.records();
         // The hint mostly still has the newest record, which then need not be read again.
-        let is_same = log.rows.get(id).is_some_and(|row| row.spot == job.spot);
-        let known = is_same.then_some(Ok([job.spot, job.base]));
-        let Some(spots) = known.or_else(|| log.locations(id)) else { return Ok(()) };
-        let moved = spots.and_then(|spots| {
-            let counts = spots.iter().any(|spot| spot.segment == segment);
-            let counts = counts && !(planted!("bug-13") && spots.first() != spots.last());
+        let is_same = log.rows.get(id).is_some_and(|row| row.location == job.location);
+        let known = is_same.then_some(Ok([job.location, job.base]));
+        let Some(locations) = known.or_else(|| log.locations(id)) else { return Ok(()) };
+        let moved = locations.and_then(|locations| {
+            let counts = locations.iter().any(|location| location.segment == segment);
+            let counts = counts && !(planted!("bug-13") && locations.first() != locations.last());
             if counts { self.local.records_mut().move_job(id) } else { Ok(()) }
         });
         match moved {
@@ -246,7 +246,7 @@ impl EmbeddedState {
     /// Replaces an unreadable job by a dead one with the reason.
     fn mark_damaged(&mut self, id: JobId, job: &HintJob, what: &str) -> Result<(), Error> {
         let log = self.local.records();
-        let Some(row) = log.rows.get(id).copied().filter(|row| row.spot == job.spot) else {
+        let Some(row) = log.rows.get(id).copied().filter(|row| row.location == job.location) else {
             return Err(Error::Corrupt { what: what.to_owned() });
         };
         let position = IndexPosition {

@@ -45,8 +45,8 @@ pub(crate) struct HintItem {
 /// Index position of a job, and the locations of its records.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct HintJob {
-    pub(crate) spot: RecordLocation,
-    /// Location of the put record; equal to `spot` unless only a live record was written.
+    pub(crate) location: RecordLocation,
+    /// Location of the put record; equal to `location` unless only a live record was written.
     pub(crate) base: RecordLocation,
     /// Number of its lane in this hint, if the put record is in this segment.
     pub(crate) lane: Option<u32>,
@@ -109,20 +109,24 @@ impl HintBuilder {
     }
 
     /// Adds the next record, with its location and body.
-    pub(crate) fn add_record(&mut self, spot: RecordLocation, body: &[u8]) -> Result<(), Damaged> {
+    pub(crate) fn add_record(
+        &mut self,
+        location: RecordLocation,
+        body: &[u8],
+    ) -> Result<(), Damaged> {
         match LogRecord::read(body)? {
             LogRecord::Put { id, spec, live } => {
                 let head = peek_spec(&mut ByteReader::new(spec))?;
                 let lane = self.lane(head.queue, head.kind, head.limits)?;
                 let live = self.live(id, live)?;
-                let item = job_item((spot, spot), (Some(lane), head.priority), live);
+                let item = job_item((location, location), (Some(lane), head.priority), live);
                 self.set(id, Some(HintJob { client: head.client_id, ..item }));
             }
             LogRecord::Live { id, priority, base, live } => {
                 let live = self.live(id, live)?;
                 let put = self.job(id).filter(|job| job.base == base);
                 let (lane, client) = put.map_or((None, None), |put| (put.lane, put.client.clone()));
-                let item = job_item((spot, base), (lane, priority), live);
+                let item = job_item((location, base), (lane, priority), live);
                 self.set(id, Some(HintJob { client, ..item }));
             }
             LogRecord::Gone(id) => self.set(id, None),
@@ -239,7 +243,7 @@ impl HintBuilder {
 }
 
 fn job_item(
-    (spot, base): (RecordLocation, RecordLocation),
+    (location, base): (RecordLocation, RecordLocation),
     (lane, priority): (Option<u32>, i32),
     live: LiveHead,
 ) -> HintJob {
@@ -250,7 +254,7 @@ fn job_item(
     };
     let LiveHead { state, broken, lease_until, result_until, .. } = live;
     let client = None;
-    HintJob { spot, base, lane, priority, state, broken, at, lease_until, result_until, client }
+    HintJob { location, base, lane, priority, state, broken, at, lease_until, result_until, client }
 }
 
 fn put_lane(queue: &Name, kind: &Name, limits: &[LimitKey], out: &mut Vec<u8>) {
@@ -263,10 +267,10 @@ fn put_lane(queue: &Name, kind: &Name, limits: &[LimitKey], out: &mut Vec<u8>) {
     }
 }
 
-fn put_spot(spot: RecordLocation, out: &mut Vec<u8>) {
-    out.put_u32(spot.segment);
-    out.put_u32(spot.offset);
-    out.put_u32(spot.len);
+fn put_spot(location: RecordLocation, out: &mut Vec<u8>) {
+    out.put_u32(location.segment);
+    out.put_u32(location.offset);
+    out.put_u32(location.len);
 }
 
 const BROKEN: u8 = 1;
@@ -288,12 +292,12 @@ fn put_job(job: Option<&HintJob>, out: &mut Vec<u8>) {
         bit(job.broken, BROKEN)
             | bit(job.state == State::Running, LEASED)
             | bit(job.result_until.is_some(), RESULT)
-            | bit(job.spot != job.base, MOVED)
+            | bit(job.location != job.base, MOVED)
             | bit(job.lane.is_some(), LANE)
             | bit(job.client.is_some(), CLIENT),
     );
-    put_spot(job.spot, out);
-    if job.spot != job.base {
+    put_spot(job.location, out);
+    if job.location != job.base {
         put_spot(job.base, out);
     }
     if let Some(lane) = job.lane {
@@ -433,8 +437,8 @@ impl<'a> HintCursor<'a> {
 fn get_job(reader: &mut ByteReader<'_>, state: State) -> Result<HintJob, Damaged> {
     let bits = reader.u8()?;
     let has = |bit: u8| bits & bit != 0;
-    let spot = get_spot(reader)?;
-    let base = if has(MOVED) { get_spot(reader)? } else { spot };
+    let location = get_spot(reader)?;
+    let base = if has(MOVED) { get_spot(reader)? } else { location };
     let lane = if has(LANE) { Some(reader.var32()?) } else { None };
     let (priority, at) = (reader.zig32()?, reader.time(Time::ZERO)?);
     let lease_until = if has(LEASED) { reader.time(Time::ZERO)? } else { Time::ZERO };
@@ -445,7 +449,18 @@ fn get_job(reader: &mut ByteReader<'_>, state: State) -> Result<HintJob, Damaged
         None
     };
     let broken = has(BROKEN);
-    Ok(HintJob { spot, base, lane, priority, state, broken, at, lease_until, result_until, client })
+    Ok(HintJob {
+        location,
+        base,
+        lane,
+        priority,
+        state,
+        broken,
+        at,
+        lease_until,
+        result_until,
+        client,
+    })
 }
 
 fn get_spot(reader: &mut ByteReader<'_>) -> Result<RecordLocation, Damaged> {

@@ -26,14 +26,14 @@ const MAX_CACHED_PAYLOAD: usize = 4096;
 /// Location of a job's newest record, and its lane.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct JobRow {
-    pub(crate) spot: RecordLocation,
+    pub(crate) location: RecordLocation,
     /// The lane number plus one, so that `Option<JobRow>` needs no extra byte.
     lane: NonZeroU32,
 }
 
 impl JobRow {
-    pub(crate) const fn new(spot: RecordLocation, lane: u32) -> Self {
-        Self { spot, lane: NonZeroU32::MIN.saturating_add(lane) }
+    pub(crate) const fn new(location: RecordLocation, lane: u32) -> Self {
+        Self { location, lane: NonZeroU32::MIN.saturating_add(lane) }
     }
 
     pub(crate) const fn lane(self) -> u32 {
@@ -154,12 +154,12 @@ impl Log {
     }
 
     pub(crate) fn append_side(&mut self, key: &SideKey, value: Option<&SideValue>) {
-        let spot = self.pending.append(|out| record::put_side(key, value, out));
+        let location = self.pending.append(|out| record::put_side(key, value, out));
         if let Some((bytes, n)) = self.side_written.get_mut(key.kind()) {
-            *bytes += u64::from(spot.len);
+            *bytes += u64::from(location.len);
             *n += 1;
         }
-        if let Some(segment) = self.segments.get_mut(&spot.segment) {
+        if let Some(segment) = self.segments.get_mut(&location.segment) {
             segment.sides += 1;
         }
     }
@@ -175,44 +175,45 @@ impl Log {
     }
 
     /// Adds a record to the live bytes, or subtracts it.
-    pub(crate) fn count(&mut self, spot: RecordLocation, sign: i64) {
-        let by = i64::from(spot.len) * sign;
+    pub(crate) fn count(&mut self, location: RecordLocation, sign: i64) {
+        let by = i64::from(location.len) * sign;
         self.live = self.live.saturating_add_signed(by);
-        if let Some(segment) = self.segments.get_mut(&spot.segment) {
+        if let Some(segment) = self.segments.get_mut(&location.segment) {
             segment.live = segment.live.saturating_add_signed(by);
         }
     }
 
     /// Bytes of a record, from memory or disk.
-    pub(crate) fn bytes(&self, spot: RecordLocation) -> Result<Cow<'_, [u8]>, Error> {
-        if let Some(bytes) = self.pending.get(spot) {
+    pub(crate) fn bytes(&self, location: RecordLocation) -> Result<Cow<'_, [u8]>, Error> {
+        if let Some(bytes) = self.pending.get(location) {
             return Ok(Cow::Borrowed(bytes));
         }
-        if let Some(bytes) = self.in_flight.as_deref().and_then(|flight| flight.get(spot)) {
+        if let Some(bytes) = self.in_flight.as_deref().and_then(|flight| flight.get(location)) {
             return Ok(Cow::Borrowed(bytes));
         }
-        if let Some(bytes) = self.read_ahead.get(spot) {
+        if let Some(bytes) = self.read_ahead.get(location) {
             return Ok(Cow::Borrowed(bytes));
         }
-        let segment = self.segments.get(&spot.segment).ok_or_else(|| damaged(spot, "no file"))?;
-        let mut bytes = vec![0; spot.len as usize];
-        let n = segment.file.read(spot.offset.into(), &mut bytes);
+        let segment =
+            self.segments.get(&location.segment).ok_or_else(|| damaged(location, "no file"))?;
+        let mut bytes = vec![0; location.len as usize];
+        let n = segment.file.read(location.offset.into(), &mut bytes);
         let n = n.map_err(|error| Error::Unavailable(Box::new(error)))?;
         if n < bytes.len() {
-            return Err(damaged(spot, "the file is truncated"));
+            return Err(damaged(location, "the file is truncated"));
         }
         Ok(Cow::Owned(bytes))
     }
 
     /// Reads a job and the location of its put record.
     fn read(&self, id: JobId, row: JobRow) -> Result<(JobRecord, RecordLocation), Error> {
-        let bytes = self.bytes(row.spot)?;
-        let (base, newer) = match stored(row.spot, &bytes)? {
+        let bytes = self.bytes(row.location)?;
+        let (base, newer) = match stored(row.location, &bytes)? {
             Stored::Put { id: record_id, spec, live } if record_id == id => {
-                return Ok((self.record(id, row, (spec, live))?, row.spot));
+                return Ok((self.record(id, row, (spec, live))?, row.location));
             }
             Stored::Live { id: record_id, base, live, .. } if record_id == id => (base, live),
-            _ => return Err(damaged(row.spot, "record of another job")),
+            _ => return Err(damaged(row.location, "record of another job")),
         };
         let bytes = self.bytes(base)?;
         match stored(base, &bytes)? {
@@ -234,19 +235,19 @@ impl Log {
             Some(Some((queue, kind))) => get_spec_with(spec, queue.clone(), kind.clone()),
             _ => get_spec(spec),
         };
-        let spec = spec.map_err(|e| damaged(row.spot, e.0))?;
-        let live = get_live(&mut ByteReader::new(live)).map_err(|e| damaged(row.spot, e.0))?;
+        let spec = spec.map_err(|e| damaged(row.location, e.0))?;
+        let live = get_live(&mut ByteReader::new(live)).map_err(|e| damaged(row.location, e.0))?;
         let priority = spec.priority;
         Ok(JobRecord { lane: row.lane(), priority, job: Job { id, spec: Arc::new(spec), live } })
     }
 
     /// Announces the read of a record, so that following ones may be read with it.
-    fn prefetch(&mut self, spot: RecordLocation) {
-        let flight = self.in_flight.as_ref().filter(|flight| flight.segment == spot.segment);
-        let Some(segment) = self.segments.get(&spot.segment) else { return };
+    fn prefetch(&mut self, location: RecordLocation) {
+        let flight = self.in_flight.as_ref().filter(|flight| flight.segment == location.segment);
+        let Some(segment) = self.segments.get(&location.segment) else { return };
         let end = flight.map_or(segment.end, |flight| flight.at);
-        if u64::from(spot.offset) < end {
-            self.read_ahead.prefetch(spot, &*segment.file, end);
+        if u64::from(location.offset) < end {
+            self.read_ahead.prefetch(location, &*segment.file, end);
         }
     }
 
@@ -256,7 +257,7 @@ impl Log {
             return Ok(Some(cached));
         }
         let Some(row) = self.rows.get(id).copied() else { return Ok(None) };
-        self.prefetch(row.spot);
+        self.prefetch(row.location);
         let (record, base) = self.read(id, row)?;
         Ok(Some(Box::new(CachedJob { record, base })))
     }
@@ -270,14 +271,14 @@ impl Log {
     /// Writes a changed job: a full put if the spec is new, else a live record.
     fn write(&mut self, cached: &mut CachedJob, spec_is_new: bool) {
         let job = &cached.record.job;
-        let old = self.rows.get(job.id).map(|row| row.spot);
-        let spot = if spec_is_new {
+        let old = self.rows.get(job.id).map(|row| row.location);
+        let location = if spec_is_new {
             self.pending.append(|out| record::put_job(job, out))
         } else {
             let base = cached.base;
             self.pending.append(|out| record::put_change(job.id, &job.spec, base, &job.live, out))
         };
-        self.count(spot, 1);
+        self.count(location, 1);
         if let Some(old) = old.filter(|old| spec_is_new || *old != cached.base) {
             self.count(old, -1);
         }
@@ -285,12 +286,12 @@ impl Log {
             if old != Some(cached.base) {
                 self.count(cached.base, -1);
             }
-            cached.base = spot;
+            cached.base = location;
         }
         if spec_is_new {
             self.remember_names(&cached.record);
         }
-        self.rows.insert(cached.record.job.id, JobRow::new(spot, cached.record.lane));
+        self.rows.insert(cached.record.job.id, JobRow::new(location, cached.record.lane));
     }
 
     /// Remembers the names of a job's lane. A lane number is reused only after all its jobs are
@@ -317,38 +318,38 @@ impl Log {
 
     /// Locations of a job's newest record and of its put record; `None` if the job is gone.
     pub(crate) fn locations(&self, id: JobId) -> Option<Result<[RecordLocation; 2], Error>> {
-        let spot = self.rows.get(id)?.spot;
+        let location = self.rows.get(id)?.location;
         if let Some(cached) = self.cached.get(&id) {
-            return Some(Ok([spot, cached.base]));
+            return Some(Ok([location, cached.base]));
         }
-        let base = |bytes: Cow<'_, [u8]>| match stored(spot, &bytes)? {
-            Stored::Live { base, .. } => Ok([spot, base]),
-            _ => Ok([spot, spot]),
+        let base = |bytes: Cow<'_, [u8]>| match stored(location, &bytes)? {
+            Stored::Live { base, .. } => Ok([location, base]),
+            _ => Ok([location, location]),
         };
-        Some(self.bytes(spot).and_then(base))
+        Some(self.bytes(location).and_then(base))
     }
 
     /// Moves a job to the end of the log, because its segment is being compacted.
     pub(crate) fn move_job(&mut self, id: JobId) -> Result<(), Error> {
         let Some(row) = self.rows.get(id).copied() else { return Ok(()) };
-        let bytes = self.bytes(row.spot)?.into_owned();
-        let (base, spec, live) = match stored(row.spot, &bytes)? {
-            Stored::Put { spec, live, .. } => (row.spot, Cow::Borrowed(spec), live),
+        let bytes = self.bytes(row.location)?.into_owned();
+        let (base, spec, live) = match stored(row.location, &bytes)? {
+            Stored::Put { spec, live, .. } => (row.location, Cow::Borrowed(spec), live),
             Stored::Live { base, live, .. } => match stored(base, &self.bytes(base)?)? {
                 Stored::Put { spec, .. } => (base, Cow::Owned(spec.to_vec()), live),
                 _ => return Err(damaged(base, "record of another job")),
             },
-            _ => return Err(damaged(row.spot, "record of another job")),
+            _ => return Err(damaged(row.location, "record of another job")),
         };
-        let spot = self.pending.append(|out| record::put_parts(id, &spec, live, out));
-        self.count(spot, 1);
-        self.count(row.spot, -1);
-        if base != row.spot {
+        let location = self.pending.append(|out| record::put_parts(id, &spec, live, out));
+        self.count(location, 1);
+        self.count(row.location, -1);
+        if base != row.location {
             self.count(base, -1);
         }
-        self.rows.insert(id, JobRow { spot, ..row });
+        self.rows.insert(id, JobRow { location, ..row });
         if let Some(cached) = self.cached.get_mut(&id) {
-            cached.base = spot;
+            cached.base = location;
         }
         Ok(())
     }
@@ -357,9 +358,11 @@ impl Log {
 impl JobRecords for Log {
     fn mark_shown(&mut self, id: JobId) {
         let Some(row) = self.rows.get(id) else { return };
-        if self.pending.get(row.spot).is_some() {
+        if self.pending.get(row.location).is_some() {
             self.shown = self.pending.commit;
-        } else if let Some(flight) = self.in_flight.as_ref().filter(|f| f.get(row.spot).is_some()) {
+        } else if let Some(flight) =
+            self.in_flight.as_ref().filter(|f| f.get(row.location).is_some())
+        {
             self.shown = self.shown.max(flight.commit);
         }
     }
@@ -373,10 +376,10 @@ impl JobRecords for Log {
     }
 
     fn insert(&mut self, record: JobRecord) -> Result<(), Error> {
-        let spot = self.pending.append(|out| record::put_job(&record.job, out));
-        self.count(spot, 1);
+        let location = self.pending.append(|out| record::put_job(&record.job, out));
+        self.count(location, 1);
         self.remember_names(&record);
-        self.rows.insert(record.job.id, JobRow::new(spot, record.lane));
+        self.rows.insert(record.job.id, JobRow::new(location, record.lane));
         Ok(())
     }
 
@@ -406,8 +409,8 @@ impl JobRecords for Log {
     fn remove(&mut self, id: JobId) -> Result<Option<JobRecord>, Error> {
         let Some(cached) = self.take_record(id)? else { return Ok(None) };
         if let Some(row) = self.rows.remove(id) {
-            self.count(row.spot, -1);
-            if row.spot != cached.base {
+            self.count(row.location, -1);
+            if row.location != cached.base {
                 self.count(cached.base, -1);
             }
         }
@@ -416,13 +419,13 @@ impl JobRecords for Log {
     }
 }
 
-fn stored(spot: RecordLocation, bytes: &[u8]) -> Result<Stored<'_>, Error> {
-    let body = frame::body(bytes).map_err(|error| damaged(spot, error.0))?;
-    Stored::read(body).map_err(|error| damaged(spot, error.0))
+fn stored(location: RecordLocation, bytes: &[u8]) -> Result<Stored<'_>, Error> {
+    let body = frame::body(bytes).map_err(|error| damaged(location, error.0))?;
+    Stored::read(body).map_err(|error| damaged(location, error.0))
 }
 
 /// Error for an unreadable record.
-pub(crate) fn damaged(spot: RecordLocation, what: &str) -> Error {
-    let RecordLocation { segment, offset, .. } = spot;
+pub(crate) fn damaged(location: RecordLocation, what: &str) -> Error {
+    let RecordLocation { segment, offset, .. } = location;
     Error::Corrupt { what: format!("segment {segment}, offset {offset}: {what}") }
 }

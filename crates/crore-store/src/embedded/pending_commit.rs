@@ -103,15 +103,15 @@ impl PendingCommit {
     }
 
     /// Returns a record of this frame.
-    pub(crate) fn get(&self, spot: RecordLocation) -> Option<&[u8]> {
-        record_bytes(&self.bytes, self.segment, self.at, spot)
+    pub(crate) fn get(&self, location: RecordLocation) -> Option<&[u8]> {
+        record_bytes(&self.bytes, self.segment, self.at, location)
     }
 }
 
 impl InFlightCommit {
     /// Returns a record of this frame.
-    pub(crate) fn get(&self, spot: RecordLocation) -> Option<&[u8]> {
-        record_bytes(&self.bytes, self.segment, self.at, spot)
+    pub(crate) fn get(&self, location: RecordLocation) -> Option<&[u8]> {
+        record_bytes(&self.bytes, self.segment, self.at, location)
     }
 }
 
@@ -120,11 +120,11 @@ pub(crate) fn record_bytes(
     bytes: &[u8],
     segment: u32,
     at: u64,
-    spot: RecordLocation,
+    location: RecordLocation,
 ) -> Option<&[u8]> {
-    if spot.segment != segment {
+    if location.segment != segment {
         return None;
     }
-    let start = usize::try_from(u64::from(spot.offset).checked_sub(at)?).ok()?;
-    bytes.get(start..start.checked_add(spot.len as usize)?)
+    let start = usize::try_from(u64::from(location.offset).checked_sub(at)?).ok()?;
+    bytes.get(start..start.checked_add(location.len as usize)?)
 }

@@ -409,7 +409,7 @@ fn note_newest(
         rows.remove(item.id);
         return Ok(());
     };
-    rows.insert(item.id, JobRow::new(job.spot, lane));
+    rows.insert(item.id, JobRow::new(job.location, lane));
     Ok(())
 }
 
@@ -417,9 +417,9 @@ fn note_newest(
 fn restore_job(local: &mut LocalIndex<Log>, item: HintItem) -> Result<(), HintError> {
     let log = local.records_mut();
     let (Some(job), Some(row)) = (item.job, log.rows.get(item.id).copied()) else { return Ok(()) };
-    if row.spot == job.spot {
-        log.count(job.spot, 1);
-        if job.base != job.spot {
+    if row.location == job.location {
+        log.count(job.location, 1);
+        if job.base != job.location {
             log.count(job.base, 1);
         }
         local.restore_job(IndexPosition {

@@ -83,9 +83,9 @@ pub(crate) fn record_locations(
     for (start, raw) in frame::records(all.ok_or(Damaged("no frame of this segment"))?) {
         let (_, body) = raw?;
         let offset = u32::try_from(at + (HEADER_BYTES + start) as u64).unwrap_or(u32::MAX);
-        let spot =
+        let location =
             RecordLocation { segment, offset, len: (body.len() + RECORD_HEADER_BYTES) as u32 };
-        locations.extend(record_kind(body)?.map(|kind| (spot, kind)));
+        locations.extend(record_kind(body)?.map(|kind| (location, kind)));
     }
     Ok(locations)
 }
@@ -190,9 +190,9 @@ fn add_frame(
         let offset = (at + HEADER_BYTES + start) as u64;
         let (_, body) = raw.map_err(|damaged| (offset, damaged))?;
         let len = (body.len() + RECORD_HEADER_BYTES) as u32;
-        let spot =
+        let location =
             RecordLocation { segment, offset: u32::try_from(offset).unwrap_or(u32::MAX), len };
-        gathered.add_record(spot, body).map_err(|damaged| (offset, damaged))?;
+        gathered.add_record(location, body).map_err(|damaged| (offset, damaged))?;
     }
     Ok(())
 }

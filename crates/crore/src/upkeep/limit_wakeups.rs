@@ -39,7 +39,7 @@ impl EngineInner {
                 wakeups.extract_if(.., |_, at| *at <= now).map(|(queue, _)| queue).collect();
             (due, wakeups.values().copied().min().unwrap_or(NEVER))
         };
-        self.dispatch.wake(&due);
+        self.wait_list.wake(&due);
         next_at
     }
 }

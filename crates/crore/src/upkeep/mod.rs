@@ -1,12 +1,12 @@
 //! Upkeep: the engine's background duties, such as promoting due jobs, expiring leases, firing schedules and
 //! pruning. Each duty plans when it is due next; nothing runs before that.
 
+mod expire_leases;
+mod limit_keys;
 mod limit_wakeups;
 mod overdue;
 mod promote;
 mod prune;
-mod relimit;
-mod rescue;
 mod schedules;
 mod stats;
 mod unconfirmed;
@@ -34,7 +34,7 @@ pub(crate) enum Duty {
     /// Makes due jobs ready.
     Promote,
     /// Ends deliveries whose lease has expired, and cancels jobs whose dependency can no longer succeed.
-    Rescue,
+    ExpireLeases,
     /// Wakes fetches when a limit may allow more jobs.
     WakeLimited,
     /// Ends runs past their timeout.
@@ -44,7 +44,7 @@ pub(crate) enum Duty {
     /// Fires schedules.
     Schedules,
     /// Updates the limit keys of waiting jobs after limits have changed.
-    Relimit,
+    UpdateLimitKeys,
     /// Removes ended jobs and other records whose retention is over.
     Prune,
     /// Reads jobs whose last change was not confirmed.
@@ -56,12 +56,12 @@ pub(crate) enum Duty {
 impl Duty {
     const ALL: [Self; 10] = [
         Self::Promote,
-        Self::Rescue,
+        Self::ExpireLeases,
         Self::WakeLimited,
         Self::Overdue,
         Self::Renew,
         Self::Schedules,
-        Self::Relimit,
+        Self::UpdateLimitKeys,
         Self::Prune,
         Self::Unconfirmed,
         Self::Stats,
@@ -73,13 +73,13 @@ impl Duty {
 pub(crate) struct Duties {
     due_at: Mutex<[Time; Duty::ALL.len()]>,
     pub(crate) stats: PendingStats,
-    pub(crate) sweeps: Mutex<relimit::LimitSweeps>,
+    pub(crate) sweeps: Mutex<limit_keys::LimitSweeps>,
     pub(crate) limit_wakeups: limit_wakeups::LimitWakeups,
     pub(crate) unconfirmed: unconfirmed::UnconfirmedJobs,
     /// Leases of jobs that were running when the engine started, still to be renewed once.
     recovered_leases: Mutex<Vec<Renew>>,
     /// Whether there may be a job that waits for others and is due later than they end.
-    pub(crate) may_have_held_jobs: AtomicBool,
+    pub(crate) may_have_dependants_due_later: AtomicBool,
 }
 
 impl Default for Duties {
@@ -92,7 +92,7 @@ impl Default for Duties {
             limit_wakeups: limit_wakeups::LimitWakeups::default(),
             unconfirmed: unconfirmed::UnconfirmedJobs::default(),
             recovered_leases: Mutex::default(),
-            may_have_held_jobs: AtomicBool::new(false),
+            may_have_dependants_due_later: AtomicBool::new(false),
         }
     }
 }
@@ -190,10 +190,10 @@ impl EngineInner {
     pub(crate) async fn recover(&self) -> Result<(), Error> {
         self.load_limits().await?;
         self.load_handlers().await?;
-        self.detect_held_jobs().await?;
+        self.detect_waiting_dependants().await?;
         self.recover_running().await?;
         let now = self.now();
-        for duty in [Duty::Promote, Duty::Rescue, Duty::Schedules, Duty::Prune] {
+        for duty in [Duty::Promote, Duty::ExpireLeases, Duty::Schedules, Duty::Prune] {
             self.plan_duty(duty, now);
         }
         Ok(())
@@ -211,12 +211,12 @@ impl EngineInner {
             let guard = DropGuard::new(|| self.plan_duty(duty, self.now()));
             let done = match duty {
                 Duty::Promote => self.promote_once().await,
-                Duty::Rescue => self.rescue_once().await,
+                Duty::ExpireLeases => self.expire_leases_once().await,
                 Duty::WakeLimited => Ok(self.wake_limited_once()),
                 Duty::Overdue => self.overdue_once().await,
                 Duty::Renew => self.renew_once().await,
                 Duty::Schedules => self.schedules_once().await,
-                Duty::Relimit => self.relimit_once().await,
+                Duty::UpdateLimitKeys => self.update_limit_keys_once().await,
                 Duty::Prune => self.prune_once().await,
                 Duty::Unconfirmed => self.unconfirmed_once().await,
                 Duty::Stats => self.stats_once().await,

@@ -18,17 +18,17 @@ const AT_ONCE: usize = 1000;
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct DueTimes {
     first: Time,
-    is_held: bool,
+    is_waiting: bool,
 }
 
 impl DueTimes {
     pub(crate) fn of(jobs: &[NewJob], now: Time) -> Self {
-        let mut dues = Self { first: NEVER, is_held: false };
+        let mut dues = Self { first: NEVER, is_waiting: false };
         for job in jobs {
             let due = job.due.resolve(now, now);
             if due > now {
                 dues.first = dues.first.min(due);
-                dues.is_held |= !job.after.is_empty();
+                dues.is_waiting |= !job.after.is_empty();
             }
         }
         dues
@@ -40,9 +40,9 @@ impl EngineInner {
     pub(super) async fn promote_once(&self) -> Result<Time, Error> {
         let mut promoted = self.store.promote(AT_ONCE).await?;
         // Clear the flag before the check: a job that starts to wait after the check sets it again.
-        if self.duties.may_have_held_jobs.swap(false, Ordering::AcqRel) {
-            let guard = DropGuard::new(|| self.note_held_job());
-            self.detect_held_jobs().await?;
+        if self.duties.may_have_dependants_due_later.swap(false, Ordering::AcqRel) {
+            let guard = DropGuard::new(|| self.note_waiting_dependant());
+            self.detect_waiting_dependants().await?;
             guard.disarm();
             // A job that was released while the flag was clear is only counted by another promotion.
             promoted = self.store.promote(AT_ONCE).await?;
@@ -53,30 +53,30 @@ impl EngineInner {
     /// Plans promotion for new jobs.
     pub(crate) fn plan_promotion(&self, dues: DueTimes) {
         self.plan_duty(Duty::Promote, dues.first);
-        if dues.is_held {
-            self.note_held_job();
+        if dues.is_waiting {
+            self.note_waiting_dependant();
         }
     }
 
     /// Notes that a job waits for others and may be due later than they end. The store's next promotion time does
     /// not include it yet.
-    pub(crate) fn note_held_job(&self) {
-        self.duties.may_have_held_jobs.store(true, Ordering::Release);
+    pub(crate) fn note_waiting_dependant(&self) {
+        self.duties.may_have_dependants_due_later.store(true, Ordering::Release);
     }
 
     /// A job or group has ended that others may have waited for: those may be due later.
     pub(crate) fn plan_promotion_of_released(&self) {
-        if self.duties.may_have_held_jobs.load(Ordering::Acquire) {
+        if self.duties.may_have_dependants_due_later.load(Ordering::Acquire) {
             self.plan_duty(Duty::Promote, self.now());
         }
     }
 
     /// Notes whether there are waiting jobs, which may be due later.
-    pub(super) async fn detect_held_jobs(&self) -> Result<(), Error> {
+    pub(super) async fn detect_waiting_dependants(&self) -> Result<(), Error> {
         let (queue, kind) = (None, None);
         let query = ListQuery { state: State::Waiting, queue, kind, after: None, n: 1 };
         if !self.store.list(query).await?.jobs.is_empty() {
-            self.note_held_job();
+            self.note_waiting_dependant();
         }
         Ok(())
     }

@@ -22,7 +22,7 @@ impl EngineInner {
         let pruned = self.store.prune(AT_ONCE).await?;
         if pruned.jobs > 0 {
             // Other jobs may depend on a removed one.
-            self.plan_duty(Duty::Rescue, self.now());
+            self.plan_duty(Duty::ExpireLeases, self.now());
             self.plan_promotion_of_released();
         }
         let is_more = pruned.jobs + pruned.others >= AT_ONCE;

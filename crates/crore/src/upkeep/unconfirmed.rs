@@ -53,10 +53,10 @@ impl EngineInner {
         if planted!("bug-27") {
             return;
         }
-        self.relimit_at(ids.into_iter(), at);
+        self.plan_limit_key_update(ids.into_iter(), at);
         // The job may wait for others, and be due later than they end.
-        self.note_held_job();
-        for duty in [Duty::Unconfirmed, Duty::Promote, Duty::Rescue] {
+        self.note_waiting_dependant();
+        for duty in [Duty::Unconfirmed, Duty::Promote, Duty::ExpireLeases] {
             self.plan_duty(duty, at);
         }
         self.plan_prune_soon(at);

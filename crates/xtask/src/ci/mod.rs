@@ -10,7 +10,7 @@ use crate::{layers, links, sizes, words};
 
 /// Which steps are run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Extent {
+pub(crate) enum CiScope {
     Full,
     /// Without database servers, for the inner loop.
     Quick,
@@ -19,7 +19,7 @@ pub(crate) enum Extent {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum StepExtent {
     Always,
-    Only(Extent),
+    Only(CiScope),
 }
 
 enum StepWork {
@@ -33,7 +33,7 @@ struct CiStep {
     work: StepWork,
 }
 
-use Extent::{Full, Quick};
+use CiScope::{Full, Quick};
 use StepExtent::{Always, Only};
 use StepWork::{Call, Cargo};
 
@@ -70,7 +70,7 @@ const STEPS: &[CiStep] = &[
 ];
 
 /// Runs every step of `extent`; the first that fails ends the run.
-pub(crate) fn run(extent: Extent) -> Result<(), String> {
+pub(crate) fn run(extent: CiScope) -> Result<(), String> {
     let steps: Vec<&CiStep> = STEPS.iter().filter(|step| step.when.includes(extent)).collect();
     slowest::remove_report(extent.profile());
     let result = run_steps(&steps);
@@ -104,7 +104,7 @@ fn heading(nth: usize, of: usize, name: &str, so_far: Duration) -> String {
     format!("step {nth} of {of}: {name} ({}:{:02} so far)", seconds / 60, seconds % 60)
 }
 
-impl Extent {
+impl CiScope {
     /// The profile of nextest that runs the tests.
     const fn profile(self) -> &'static str {
         match self {
@@ -115,7 +115,7 @@ impl Extent {
 }
 
 impl StepExtent {
-    fn includes(self, extent: Extent) -> bool {
+    fn includes(self, extent: CiScope) -> bool {
         match self {
             Always => true,
             Only(only) => only == extent,
@@ -148,7 +148,7 @@ pub(crate) fn install(flags: &[&str]) -> Result<(), String> {
 
 /// The command that runs all tests except the doc tests. Without nextest the same tests run under plain `cargo test`,
 /// in threads instead of processes.
-fn test_command(extent: Extent) -> Vec<&'static str> {
+fn test_command(extent: CiScope) -> Vec<&'static str> {
     let runner: &[&str] = match (has_cargo_command("nextest"), extent) {
         (true, _) => &["nextest", "run", "--profile", extent.profile()],
         (false, Full) => &["test", "--tests", "--no-fail-fast"],
@@ -180,7 +180,7 @@ fn timed<T>(work: impl FnOnce() -> T) -> (T, Duration) {
 mod tests {
     use super::*;
 
-    fn names(extent: Extent) -> Vec<&'static str> {
+    fn names(extent: CiScope) -> Vec<&'static str> {
         STEPS.iter().filter(|step| step.when.includes(extent)).map(|step| step.name).collect()
     }
 

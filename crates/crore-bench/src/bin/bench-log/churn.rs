@@ -108,9 +108,9 @@ fn rows(bench: &mut LogBench, worst: PeakDiskUse, (with, without): (&RunValues, 
     let name = format!("churn {}, disk at its worst", short(bench.scale.churned));
     let (disk, allowed) =
         (RunValues(vec![worst.bytes / 1e6]), RunValues(vec![worst.allowed / 1e6]));
-    let beside = (format!("2 x live + {SPARE_SEGMENTS} segments"), &allowed);
-    bench.report.rows.push(ReportRow::compared((name, "MB"), &disk, beside, Goal::AtMost(1.0)));
+    let baseline = (format!("2 x live + {SPARE_SEGMENTS} segments"), &allowed);
+    bench.report.rows.push(ReportRow::compared((name, "MB"), &disk, baseline, Goal::AtMost(1.0)));
     let name = format!("churn {}, p99.9 of a commit", short(bench.scale.churned));
-    let beside = ("the same, nothing left behind", without);
-    bench.report.rows.push(ReportRow::compared((name, "ms"), with, beside, Goal::AtMost(2.0)));
+    let baseline = ("the same, nothing left behind", without);
+    bench.report.rows.push(ReportRow::compared((name, "ms"), with, baseline, Goal::AtMost(2.0)));
 }

@@ -118,8 +118,9 @@ fn measure_load(
         bench.note(&side.name(load), &figures.last);
     }
     let name = format!("{} / {}", sides[1].name(load), short(sides[0].backlog));
-    let beside = ("the same, small backlog", &figures[0].rates);
-    let row = ReportRow::compared((name, "jobs/s"), &figures[1].rates, beside, Goal::AtLeast(0.8));
+    let baseline = ("the same, small backlog", &figures[0].rates);
+    let row =
+        ReportRow::compared((name, "jobs/s"), &figures[1].rates, baseline, Goal::AtLeast(0.8));
     bench.report.rows.push(row);
     figures
 }

@@ -32,9 +32,9 @@ pub(crate) fn measure(scale: StoreBenchScale) -> Vec<ReportRow> {
         RunValues(runs.iter().map(|took| jobs as f64 / of(took).as_secs_f64()).collect())
     };
     let row = |(name, of): TimedVerb| {
-        let beside = rates(&bare, of);
-        let beside = ("BTreeMap + VecDeque", &beside);
-        ReportRow::compared((name, "jobs/s"), &rates(&ours, of), beside, Goal::AtLeast(0.3))
+        let baseline = rates(&bare, of);
+        let baseline = ("BTreeMap + VecDeque", &baseline);
+        ReportRow::compared((name, "jobs/s"), &rates(&ours, of), baseline, Goal::AtLeast(0.3))
     };
     VERBS.into_iter().map(row).collect()
 }

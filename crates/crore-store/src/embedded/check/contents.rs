@@ -38,7 +38,7 @@ pub(super) struct Contents {
 /// A record with a correct checksum that cannot be decoded.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct BadRecord {
-    pub(super) spot: RecordLocation,
+    pub(super) location: RecordLocation,
     pub(super) frame: Frame,
     pub(super) what: &'static str,
 }
@@ -46,7 +46,7 @@ pub(super) struct BadRecord {
 /// Locations of a job's newest record and of its put record.
 #[derive(Debug, Clone, Copy)]
 struct Newest {
-    spot: RecordLocation,
+    location: RecordLocation,
     base: RecordLocation,
     state: State,
 }
@@ -117,12 +117,12 @@ impl Contents {
             let mut gathered = HintBuilder::new(*segment);
             for frame in segment_file.frames.iter().take(counted) {
                 gathered.begin_frame(frame.header);
-                for (spot, body) in records(&bytes, *segment, *frame) {
-                    if let Err(damaged) = contents.record(&mut rows, spot, body) {
-                        contents.bad.push(BadRecord { spot, frame: *frame, what: damaged.0 });
+                for (location, body) in records(&bytes, *segment, *frame) {
+                    if let Err(damaged) = contents.record(&mut rows, location, body) {
+                        contents.bad.push(BadRecord { location, frame: *frame, what: damaged.0 });
                     }
                     // A record that cannot be added is already in `bad`.
-                    let _ = gathered.add_record(spot, body);
+                    let _ = gathered.add_record(location, body);
                 }
             }
             contents.meta = contents.meta.max_each(gathered.meta());
@@ -138,21 +138,21 @@ impl Contents {
     fn record(
         &mut self,
         rows: &mut Rows,
-        spot: RecordLocation,
+        location: RecordLocation,
         body: &[u8],
     ) -> Result<(), Damaged> {
         let state = |live| get_live(&mut ByteReader::new(live)).map(|live| live.state);
         match check_record(body)? {
             LogRecord::Put { id, live, .. } => {
-                rows.insert(id, Newest { spot, base: spot, state: state(live)? });
+                rows.insert(id, Newest { location, base: location, state: state(live)? });
             }
             LogRecord::Live { id, base, live, .. } => {
-                rows.insert(id, Newest { spot, base, state: state(live)? });
+                rows.insert(id, Newest { location, base, state: state(live)? });
             }
             LogRecord::Gone(id) => {
                 rows.remove(&id);
             }
-            LogRecord::Hole(hole) => self.holes.push((spot, hole.commits)),
+            LogRecord::Hole(hole) => self.holes.push((location, hole.commits)),
             LogRecord::Side { .. } | LogRecord::Meta(_) | LogRecord::Closed => {}
         }
         Ok(())
@@ -181,13 +181,14 @@ impl Contents {
     fn count(&mut self, files: &StoreFiles, rows: &Rows) -> Result<(), Error> {
         let mut all: Vec<_> = rows.iter().map(|(id, newest)| (*id, *newest)).collect();
         all.sort_unstable_by_key(|(_, newest)| (newest.base.segment, newest.base.offset));
-        for (id, Newest { spot, base, state }) in all {
-            if base != spot && !is_put(files, id, base)? {
-                self.orphans.push((id, spot));
+        for (id, Newest { location, base, state }) in all {
+            if base != location && !is_put(files, id, base)? {
+                self.orphans.push((id, location));
                 continue;
             }
             *self.jobs.entry(state).or_default() += 1;
-            self.live += u64::from(spot.len) + if base == spot { 0 } else { base.len.into() };
+            self.live +=
+                u64::from(location.len) + if base == location { 0 } else { base.len.into() };
         }
         self.orphans.sort_unstable_by_key(|(id, _)| *id);
         Ok(())
@@ -195,14 +196,15 @@ impl Contents {
 }
 
 /// Whether there is a put record of this job at this location.
-fn is_put(files: &StoreFiles, id: JobId, spot: RecordLocation) -> Result<bool, Error> {
-    let segment_file = files.segments.get(&spot.segment).filter(|_| spot.segment >= files.oldest);
+fn is_put(files: &StoreFiles, id: JobId, location: RecordLocation) -> Result<bool, Error> {
+    let segment_file =
+        files.segments.get(&location.segment).filter(|_| location.segment >= files.oldest);
     let Some(segment_file) = segment_file else { return Ok(false) };
-    if u64::from(spot.offset) + u64::from(spot.len) > segment_file.size {
+    if u64::from(location.offset) + u64::from(location.len) > segment_file.size {
         return Ok(false);
     }
-    let mut bytes = vec![0; spot.len as usize];
-    segment_file.file.read(spot.offset.into(), &mut bytes).map_err(unavailable)?;
+    let mut bytes = vec![0; location.len as usize];
+    segment_file.file.read(location.offset.into(), &mut bytes).map_err(unavailable)?;
     let put = frame::body(&bytes).and_then(check_record);
     Ok(matches!(put, Ok(LogRecord::Put { id: of, .. }) if of == id))
 }

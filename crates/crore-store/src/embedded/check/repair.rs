@@ -137,8 +137,8 @@ impl<'a> RepairPass<'a> {
     /// Replaces records that cannot be decoded by holes.
     fn replace_bad_records(&mut self) -> Result<(), Error> {
         let bad = std::mem::take(&mut self.contents.bad);
-        let spots = bad.iter().map(|one| (one.spot, Replacement::Hole));
-        for (segment, frame, replacements) in self.group_by_frame(spots) {
+        let locations = bad.iter().map(|one| (one.location, Replacement::Hole));
+        for (segment, frame, replacements) in self.group_by_frame(locations) {
             let mut step = self.replace(segment, frame, &replacements)?;
             step.what = "unreadable records of this frame replaced by holes".to_owned();
             step.commits = Some((frame.header.commit, frame.header.commit));
@@ -150,8 +150,8 @@ impl<'a> RepairPass<'a> {
     /// Removes jobs whose push is lost.
     fn remove_orphans(&mut self) -> Result<(), Error> {
         let orphans = std::mem::take(&mut self.contents.orphans);
-        let spots = orphans.iter().map(|(id, spot)| (*spot, Replacement::Gone(*id)));
-        for (segment, frame, replacements) in self.group_by_frame(spots) {
+        let locations = orphans.iter().map(|(id, location)| (*location, Replacement::Gone(*id)));
+        for (segment, frame, replacements) in self.group_by_frame(locations) {
             let mut step = self.replace(segment, frame, &replacements)?;
             step.what = "removed changes of jobs whose push is lost".to_owned();
             step.jobs.clear();
@@ -164,17 +164,17 @@ impl<'a> RepairPass<'a> {
     /// Groups the replacements of records by their frames.
     fn group_by_frame(
         &self,
-        spots: impl Iterator<Item = (RecordLocation, Replacement)>,
+        locations: impl Iterator<Item = (RecordLocation, Replacement)>,
     ) -> Vec<FrameReplacements> {
         let mut frames = BTreeMap::<(u32, u64), (Frame, BTreeMap<usize, Replacement>)>::new();
-        for (spot, replacements) in spots {
-            let offset = u64::from(spot.offset);
-            let segment_file = self.files.segments.get(&spot.segment);
+        for (location, replacements) in locations {
+            let offset = u64::from(location.offset);
+            let segment_file = self.files.segments.get(&location.segment);
             let holds = |frame: &&Frame| (frame.at..frame.end).contains(&offset);
             if let Some(frame) =
                 segment_file.and_then(|segment_file| segment_file.frames.iter().find(holds))
             {
-                let slot = frames.entry((spot.segment, frame.at));
+                let slot = frames.entry((location.segment, frame.at));
                 let (_, all) = slot.or_insert_with(|| (*frame, BTreeMap::new()));
                 all.insert((offset - frame.at) as usize, replacements);
             }

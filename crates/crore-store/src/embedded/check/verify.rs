@@ -48,10 +48,10 @@ fn file_of(files: &StoreFiles, segment: u32) -> String {
 }
 
 fn holes(files: &StoreFiles, contents: &Contents) -> Vec<Damage> {
-    let hole = |(spot, commits): &(RecordLocation, Option<(u64, u64)>)| Damage {
-        file: file_of(files, spot.segment),
-        offset: spot.offset.into(),
-        len: spot.len.into(),
+    let hole = |(location, commits): &(RecordLocation, Option<(u64, u64)>)| Damage {
+        file: file_of(files, location.segment),
+        offset: location.offset.into(),
+        len: location.len.into(),
         what: "an earlier repair found damage here".to_owned(),
         commits: *commits,
     };
@@ -81,16 +81,16 @@ fn damage(files: &StoreFiles, chain: &CommitChain, contents: &Contents) -> Vec<D
         all.extend(gap.locations.iter().map(|location| missing(files, *location, gap.commits())));
     }
     all.extend(contents.bad.iter().map(|bad| Damage {
-        file: file_of(files, bad.spot.segment),
-        offset: bad.spot.offset.into(),
-        len: bad.spot.len.into(),
+        file: file_of(files, bad.location.segment),
+        offset: bad.location.offset.into(),
+        len: bad.location.len.into(),
         what: format!("unreadable record: {}", bad.what),
         commits: Some((bad.frame.header.commit, bad.frame.header.commit)),
     }));
-    all.extend(contents.orphans.iter().map(|(JobId(id), spot)| Damage {
-        file: file_of(files, spot.segment),
-        offset: spot.offset.into(),
-        len: spot.len.into(),
+    all.extend(contents.orphans.iter().map(|(JobId(id), location)| Damage {
+        file: file_of(files, location.segment),
+        offset: location.offset.into(),
+        len: location.len.into(),
         what: format!("job {id} changed here, but its push is lost"),
         commits: None,
     }));

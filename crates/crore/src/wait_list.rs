@@ -18,7 +18,7 @@ type WaitTarget = (Name, Option<Name>);
 
 /// All waiting fetches.
 #[derive(Debug, Default)]
-pub(crate) struct Dispatch(Mutex<FetchWaiters>);
+pub(crate) struct FetchWaitList(Mutex<FetchWaiters>);
 
 #[derive(Debug, Default)]
 struct FetchWaiters {
@@ -47,7 +47,7 @@ struct FetchWaiter {
 /// Above this length, outdated entries are removed before a list grows.
 const COMPACT_ABOVE: usize = 64;
 
-impl Dispatch {
+impl FetchWaitList {
     fn lock(&self) -> MutexGuard<'_, FetchWaiters> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -81,7 +81,7 @@ impl Dispatch {
         let id = waiters.last_id;
         waiters.by_id.insert(id, FetchWaiter { enqueued: 0, is_woken: false, waker: None });
         drop(waiters);
-        WaitingFetch { dispatch: self, id, targets, is_claiming: AtomicBool::new(false) }
+        WaitingFetch { wait_list: self, id, targets, is_claiming: AtomicBool::new(false) }
     }
 
     /// Whether a fetch waits for jobs of this queue and kind.
@@ -191,7 +191,7 @@ fn wake_first(
 /// did not receive, it passes the wake-up on.
 #[derive(Debug)]
 pub(crate) struct WaitingFetch<'a> {
-    dispatch: &'a Dispatch,
+    wait_list: &'a FetchWaitList,
     id: u64,
     targets: Vec<WaitTarget>,
     is_claiming: AtomicBool,
@@ -201,7 +201,7 @@ impl WaitingFetch<'_> {
     /// Enqueues the fetch. A job that arrives after this call wakes it, so a claim made afterwards misses nothing.
     pub(crate) fn enqueue(&self) {
         self.is_claiming.store(true, Ordering::Relaxed);
-        self.dispatch.lock().enqueue(self.id, &self.targets);
+        self.wait_list.lock().enqueue(self.id, &self.targets);
     }
 
     /// The claim was answered.
@@ -211,7 +211,7 @@ impl WaitingFetch<'_> {
 
     /// Waits for a wake-up.
     pub(crate) fn poll_woken(&self, context: &mut Context<'_>) -> Poll<()> {
-        let mut waiters = self.dispatch.lock();
+        let mut waiters = self.wait_list.lock();
         match waiters.by_id.get_mut(&self.id) {
             Some(waiter) if !waiter.is_woken => {
                 waiter.waker = Some(context.waker().clone());
@@ -227,7 +227,7 @@ impl WaitingFetch<'_> {
             return;
         }
         let woken: Vec<Waker> = {
-            let mut waiters = self.dispatch.lock();
+            let mut waiters = self.wait_list.lock();
             self.targets.iter().filter_map(|target| waiters.wake_one(target)).collect()
         };
         woken.into_iter().for_each(Waker::wake);
@@ -236,7 +236,7 @@ impl WaitingFetch<'_> {
 
 impl Drop for WaitingFetch<'_> {
     fn drop(&mut self) {
-        let waiter = self.dispatch.lock().deregister(self.id, &self.targets);
+        let waiter = self.wait_list.lock().deregister(self.id, &self.targets);
         let is_claiming = self.is_claiming.load(Ordering::Relaxed);
         if is_claiming || waiter.is_some_and(|waiter| waiter.is_woken) {
             self.wake_next();

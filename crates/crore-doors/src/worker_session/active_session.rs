@@ -30,7 +30,7 @@ const MAX_BACKGROUND: usize = 64;
 pub(super) type ReportsInFlight = InFlight<Result<Vec<ReportResponse>, Error>>;
 
 /// A session after its handshake.
-pub(super) struct Working {
+pub(super) struct ActiveSession {
     doors: Doors,
     grant: Grant,
     polling_mode: PollingMode,
@@ -49,7 +49,7 @@ pub(super) struct Working {
     renewal: LeaseRenewal,
 }
 
-impl Working {
+impl ActiveSession {
     pub(super) fn new(
         (doors, grant): (Doors, Grant),
         mode: PollingMode,
@@ -83,7 +83,7 @@ impl Working {
     }
 
     /// Whether the responses to all reports are ready.
-    pub(super) fn is_settled(&self) -> bool {
+    pub(super) fn has_no_pending_reports(&self) -> bool {
         self.reports.is_empty()
     }
 

@@ -14,7 +14,7 @@ const AT_ONCE: usize = 1000;
 
 impl EngineInner {
     /// Ends deliveries with an expired lease and cancels broken jobs; returns when the next lease ends.
-    pub(super) async fn rescue_once(&self) -> Result<Time, Error> {
+    pub(super) async fn expire_leases_once(&self) -> Result<Time, Error> {
         self.renew_recovered_leases().await?;
         let lapses = self.store.lapsed(AT_ONCE).await?;
         let lapsed = lapses.lapsed.iter().map(|job| (job, JobEvent::Lapsed(job.live.delivery)));

@@ -15,17 +15,17 @@ use crate::upkeep::Duty;
 
 /// The deliveries whose leases are renewed.
 #[derive(Debug, Default)]
-pub(crate) struct HeldLeases(Mutex<BTreeMap<(JobId, Delivery), HeldLease>>);
+pub(crate) struct RenewedLeases(Mutex<BTreeMap<(JobId, Delivery), RenewedLease>>);
 
 #[derive(Debug, Clone, Copy)]
-struct HeldLease {
+struct RenewedLease {
     renew_at: Time,
     every: Span,
     stop: bool,
 }
 
-impl HeldLeases {
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<(JobId, Delivery), HeldLease>> {
+impl RenewedLeases {
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<(JobId, Delivery), RenewedLease>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -40,13 +40,13 @@ pub(crate) struct LeaseGuard<'a> {
 impl LeaseGuard<'_> {
     /// Whether the job was asked to stop, or its lease was lost.
     pub(crate) fn is_asked_to_stop(&self) -> bool {
-        self.inner.held_leases.lock().get(&self.key).is_some_and(|hold| hold.stop)
+        self.inner.renewed_leases.lock().get(&self.key).is_some_and(|hold| hold.stop)
     }
 }
 
 impl Drop for LeaseGuard<'_> {
     fn drop(&mut self) {
-        self.inner.held_leases.lock().remove(&self.key);
+        self.inner.renewed_leases.lock().remove(&self.key);
     }
 }
 
@@ -56,7 +56,9 @@ impl EngineInner {
         let every = Deliveries::renew_every(job.spec.lease.unwrap_or(DEFAULT_LEASE));
         let key = (job.id, job.live.delivery);
         let renew_at = self.now().after(every);
-        self.held_leases.lock().insert(key, HeldLease { renew_at, every, stop: job.live.stop });
+        self.renewed_leases
+            .lock()
+            .insert(key, RenewedLease { renew_at, every, stop: job.live.stop });
         self.plan_duty(Duty::Renew, renew_at);
         LeaseGuard { inner: self, key }
     }
@@ -65,9 +67,9 @@ impl EngineInner {
     pub(crate) async fn renew_once(&self) -> Result<Time, Error> {
         let now = self.now();
         let due: Vec<Renew> = {
-            let mut holds = self.held_leases.lock();
+            let mut holds = self.renewed_leases.lock();
             let due = holds.iter_mut().filter(|(_, hold)| hold.renew_at <= now);
-            let renew = |((id, delivery), hold): (&(JobId, Delivery), &mut HeldLease)| {
+            let renew = |((id, delivery), hold): (&(JobId, Delivery), &mut RenewedLease)| {
                 hold.renew_at = now.after(hold.every);
                 Renew { id: *id, delivery: *delivery, span: None }
             };
@@ -78,7 +80,7 @@ impl EngineInner {
             self.plan_duty(Duty::Renew, self.next_renewal());
             let renewed = self.store.renew(due.clone()).await?;
             self.plan_expiry_check(&renewed);
-            let mut holds = self.held_leases.lock();
+            let mut holds = self.renewed_leases.lock();
             for (lease, renewed) in due.iter().zip(renewed) {
                 if let Some(hold) = holds.get_mut(&(lease.id, lease.delivery)) {
                     // A delivery whose lease was lost should stop too.
@@ -90,6 +92,6 @@ impl EngineInner {
     }
 
     fn next_renewal(&self) -> Time {
-        self.held_leases.lock().values().map(|hold| hold.renew_at).min().unwrap_or(NEVER)
+        self.renewed_leases.lock().values().map(|hold| hold.renew_at).min().unwrap_or(NEVER)
     }
 }

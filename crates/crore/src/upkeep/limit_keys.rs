@@ -58,22 +58,22 @@ impl EngineInner {
             sweeps.last_number += 1;
             sweeps.sweep = Some(LimitSweep { number: sweeps.last_number, ..LimitSweep::default() });
         }
-        self.plan_duty(Duty::Relimit, self.now());
+        self.plan_duty(Duty::UpdateLimitKeys, self.now());
     }
 
     /// Updates these jobs, whose limit keys may be outdated.
-    pub(crate) fn relimit(&self, ids: impl Iterator<Item = JobId>) {
-        self.relimit_at(ids, self.now());
+    pub(crate) fn update_limit_keys(&self, ids: impl Iterator<Item = JobId>) {
+        self.plan_limit_key_update(ids, self.now());
     }
 
     /// The same, from an instant on.
-    pub(crate) fn relimit_at(&self, ids: impl Iterator<Item = JobId>, at: Time) {
+    pub(crate) fn plan_limit_key_update(&self, ids: impl Iterator<Item = JobId>, at: Time) {
         self.sweeps().outdated.extend(ids);
-        self.plan_duty(Duty::Relimit, at);
+        self.plan_duty(Duty::UpdateLimitKeys, at);
     }
 
     /// Updates the next jobs; returns when to continue.
-    pub(super) async fn relimit_once(&self) -> Result<Time, Error> {
+    pub(super) async fn update_limit_keys_once(&self) -> Result<Time, Error> {
         let (sweep, outdated) = {
             let mut sweeps = self.sweeps();
             let some = std::iter::from_fn(|| sweeps.outdated.pop_first()).take(AT_ONCE);
@@ -82,7 +82,7 @@ impl EngineInner {
         };
         if !outdated.is_empty() {
             let guard = DropGuard::new(|| self.sweeps().outdated.extend(&outdated));
-            self.relimit_now(&outdated).await?;
+            self.update_limit_keys_now(&outdated).await?;
             guard.disarm();
         }
         let Some(sweep) = sweep else { return Ok(self.sweeps().next_at(self.now())) };
@@ -95,9 +95,9 @@ impl EngineInner {
         Ok(sweeps.next_at(self.now()))
     }
 
-    async fn relimit_now(&self, ids: &[JobId]) -> Result<(), Error> {
+    async fn update_limit_keys_now(&self, ids: &[JobId]) -> Result<(), Error> {
         let jobs = self.store.get(JobSelector::all(ids)).await?;
-        let moved = jobs.iter().flatten().filter_map(|job| self.relimit_event(job)).collect();
+        let moved = jobs.iter().flatten().filter_map(|job| self.limit_key_event(job)).collect();
         self.change(moved, decide).await.map(drop)
     }
 
@@ -109,7 +109,7 @@ impl EngineInner {
         }
         let query = ListQuery { state, queue: None, kind: None, after: sweep.after, n: AT_ONCE };
         let page = self.store.list(query).await?;
-        let moved = page.jobs.iter().filter_map(|job| self.relimit_event(job));
+        let moved = page.jobs.iter().filter_map(|job| self.limit_key_event(job));
         self.change(moved.collect(), decide).await?;
         Ok(Some(match page.next {
             Some(cursor) => LimitSweep { after: Some(cursor), ..sweep },
@@ -118,7 +118,7 @@ impl EngineInner {
     }
 
     /// The edit that updates the limit keys of a job; `None`: they are current.
-    fn relimit_event(&self, job: &Job) -> Option<(JobSelector, JobEvent)> {
+    fn limit_key_event(&self, job: &Job) -> Option<(JobSelector, JobEvent)> {
         let limits = self.limits.keys(&job.spec);
         if limits == job.spec.limits {
             return None;

@@ -15,7 +15,7 @@ pub(super) fn host_name(engine: &Engine) -> String {
 /// Expires the leases of the jobs that the host of a dead process was running, so that they run again now. Reports of the
 /// dead process would be refused: the jobs get new deliveries. It counts as a crash of their worker, as an expiry does.
 /// Call it before the host starts.
-pub(crate) async fn release_left_jobs(engine: &Engine) -> Result<usize, crore::Error> {
+pub(crate) async fn release_orphaned_jobs(engine: &Engine) -> Result<usize, crore::Error> {
     let prefix = format!("{}/", host_name(engine));
     let n = engine.status().caps().page;
     let (mut after, mut released) = (None, 0);
