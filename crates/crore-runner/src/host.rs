@@ -20,6 +20,10 @@ use crate::run::RunSpec;
 use crate::runner::{EncodedBytes, FailureClass, Output, RunFailure, Task};
 use crate::runners::Runners;
 
+/// Maximum number of jobs that a channel keeps ready while its jobs are short. A channel with more slots than this
+/// claims and reports jobs in groups anyway.
+const MAX_READY: u32 = 128;
+
 /// A host that has not started yet.
 #[derive(Debug)]
 #[must_use = "a host does nothing until `run` is awaited"]
@@ -74,6 +78,7 @@ impl Host {
             let worker = Worker::new(self.transport.clone())
                 .queue(queue.as_str())
                 .slots(parallel)
+                .keep_ready(if parallel <= MAX_READY { MAX_READY } else { 0 })
                 .version(env!("CARGO_PKG_VERSION"))
                 .grace(self.grace)
                 .cancel_grace(self.cancel_grace)

@@ -46,6 +46,11 @@ impl CommitCounters {
         self.bytes.fetch_add(bytes as u64, Ordering::Relaxed);
     }
 
+    /// Total bytes written by commits.
+    pub(crate) fn bytes_written(&self) -> u64 {
+        self.bytes.load(Ordering::Relaxed)
+    }
+
     /// Returns the counts so far.
     pub(crate) fn snapshot(&self) -> StoreMetrics {
         let mut vitals = StoreMetrics::default();
@@ -53,7 +58,7 @@ impl CommitCounters {
             *shown = count.load(Ordering::Relaxed);
         }
         vitals.commit_time = Duration::from_micros(self.micros.load(Ordering::Relaxed));
-        vitals.bytes_written = self.bytes.load(Ordering::Relaxed);
+        vitals.bytes_written = self.bytes_written();
         vitals
     }
 }

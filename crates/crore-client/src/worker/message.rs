@@ -12,6 +12,8 @@ pub(super) struct OutgoingMessage {
     pub(super) hello: Option<Hello>,
     pub(super) reports: Vec<DeliveryReport>,
     pub(super) notes: Vec<WorkerNote>,
+    /// The new number of slots.
+    pub(super) slots: Option<u32>,
     pub(super) drain: bool,
 }
 
@@ -24,9 +26,9 @@ pub(super) struct DeliveryReport {
 
 impl From<OutgoingMessage> for WorkerMessage {
     fn from(message: OutgoingMessage) -> Self {
-        let OutgoingMessage { hello, reports, notes, drain } = message;
+        let OutgoingMessage { hello, reports, notes, slots, drain } = message;
         let reports = reports.into_iter().map(Into::into).collect();
-        Self { hello, reports, notes, slots: None, drain }
+        Self { hello, reports, notes, slots, drain }
     }
 }
 
@@ -45,12 +47,12 @@ impl From<DeliveryReport> for worker::WorkerReport {
 
 impl From<OutgoingMessage> for v1::WorkerSays {
     fn from(message: OutgoingMessage) -> Self {
-        let OutgoingMessage { hello, reports, notes, drain } = message;
+        let OutgoingMessage { hello, reports, notes, slots, drain } = message;
         Self {
             hello: hello.map(Into::into),
             finish: reports.into_iter().map(Into::into).collect(),
             notes: notes.into_iter().map(Into::into).collect(),
-            slots: None,
+            slots,
             drain,
         }
     }

@@ -3,23 +3,26 @@
 use std::collections::HashMap;
 use std::hash::BuildHasherDefault;
 use std::sync::Arc;
+use std::time::Duration;
 
 use crore_core::id::IdHasher;
 use crore_core::machine;
 use crore_core::{Delivery as Number, Invalid, JobId};
 use crore_wire::worker::{DeliveryRef, JobDelivery, ReportResponse, ReportVerdict, WorkerNote};
 use tokio::sync::mpsc;
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::HandlerFn;
 use super::delivery::{Delivery, Outcome};
 use super::message::DeliveryReport;
+use super::ready::ReadyJobs;
 
 /// Events of running jobs.
 #[derive(Debug)]
 pub(super) enum HandlerEvent {
-    /// A job has ended.
-    Ended(DeliveryReport),
+    /// A job has ended. A run has a duration; a job that is handed back unstarted has none.
+    Ended(DeliveryReport, Option<Duration>),
     /// Progress or a log line.
     Note(WorkerNote),
 }
@@ -34,6 +37,7 @@ pub(super) struct ActiveDeliveries {
     /// Identity of the server's store.
     pub(super) store: Arc<str>,
     jobs: ByDelivery<(JobId, CancellationToken)>,
+    pub(super) ready: ReadyJobs,
     /// Reports without a response yet; they are sent again on the next connection.
     unanswered: ByDelivery<DeliveryReport>,
     events: mpsc::UnboundedSender<HandlerEvent>,
@@ -41,10 +45,15 @@ pub(super) struct ActiveDeliveries {
 }
 
 impl ActiveDeliveries {
-    pub(super) fn new(handlers: HashMap<String, HandlerFn>, any_kind: Option<HandlerFn>) -> Self {
+    pub(super) fn new(
+        handlers: HashMap<String, HandlerFn>,
+        any_kind: Option<HandlerFn>,
+        ready: ReadyJobs,
+    ) -> Self {
         let (events, events_receiver) = mpsc::unbounded_channel();
         let (jobs, unanswered) = (ByDelivery::default(), ByDelivery::default());
-        Self { handlers, any_kind, store: "".into(), jobs, unanswered, events, events_receiver }
+        let store = "".into();
+        Self { handlers, any_kind, store, jobs, ready, unanswered, events, events_receiver }
     }
 
     /// Whether no job runs and no report is unacknowledged.
@@ -58,11 +67,26 @@ impl ActiveDeliveries {
         running.chain(self.unanswered.values().map(|report| report.held)).collect()
     }
 
-    /// Starts a job.
+    /// Starts a job, or keeps it until there is a slot.
     pub(super) fn start(&mut self, job: JobDelivery) {
+        let DeliveryRef { id, delivery } = job.held();
+        self.jobs.insert(delivery, (id, CancellationToken::new()));
+        if let Some(job) = self.ready.admit(job) {
+            self.spawn(job);
+        }
+    }
+
+    /// Records the end of a run, and starts the next job in its slot.
+    pub(super) fn run_ended(&mut self, took: Duration) {
+        if let Some(job) = self.ready.ended(took) {
+            self.spawn(job);
+        }
+    }
+
+    /// Runs a job that has a slot.
+    fn spawn(&self, job: JobDelivery) {
         let held = job.held();
-        let cancel = CancellationToken::new();
-        self.jobs.insert(held.delivery, (held.id, cancel.clone()));
+        let Some((_, cancel)) = self.jobs.get(&held.delivery).cloned() else { return };
         let events = self.events.clone();
         let handler =
             self.any_kind.as_ref().or_else(|| self.handlers.get(job.kind.as_str())).cloned();
@@ -70,21 +94,33 @@ impl ActiveDeliveries {
             Delivery::new((Arc::clone(&self.store), job), cancel.clone(), events.clone());
         tokio::spawn(async move {
             // Reports a failure if the handler panics.
-            let mut guard = ReportOnDrop { held, events, outcome: None };
+            let mut guard = ReportOnDrop { held, events, started: Instant::now(), outcome: None };
             guard.outcome = Some(match handler {
+                // A job that was asked to stop while it waited for its slot is not started.
+                Some(_) if cancel.is_cancelled() => Outcome::interrupted(),
                 Some(handler) => run(&handler, delivery, &cancel).await,
                 None => Outcome::interrupted(),
             });
         });
     }
 
-    /// Returns a job that arrived after the worker began to stop.
+    /// Returns a job without starting it: the worker stops, or the job has waited for too long.
     pub(super) fn hand_back(&mut self, job: &JobDelivery) {
         let held = job.held();
         self.jobs.insert(held.delivery, (held.id, CancellationToken::new()));
         let report = DeliveryReport { held, outcome: Outcome::interrupted() };
         // `self` has a receiver.
-        let _ = self.events.send(HandlerEvent::Ended(report));
+        let _ = self.events.send(HandlerEvent::Ended(report, None));
+    }
+
+    /// Returns the jobs that wait for a slot.
+    pub(super) fn hand_back_waiting(&mut self) {
+        self.ready.take_all().iter().for_each(|job| self.hand_back(job));
+    }
+
+    /// Returns the jobs that have waited too long for a slot.
+    pub(super) fn hand_back_overdue(&mut self) {
+        self.ready.take_overdue(Instant::now()).iter().for_each(|job| self.hand_back(job));
     }
 
     /// Moves a job that has ended to the unacknowledged reports.
@@ -106,7 +142,7 @@ impl ActiveDeliveries {
         {
             // The worker still holds the job, so it reports the refusal as a failure.
             self.jobs.insert(held.delivery, (held.id, CancellationToken::new()));
-            let _ = self.events.send(HandlerEvent::Ended(failure));
+            let _ = self.events.send(HandlerEvent::Ended(failure, None));
         }
     }
 
@@ -122,6 +158,7 @@ impl ActiveDeliveries {
     /// Cancels and drops jobs whose leases were lost. Their reports no longer count.
     pub(super) fn remove_lost(&mut self, held: &[DeliveryRef]) {
         self.stop(held);
+        self.ready.remove(held);
         for one in held {
             self.jobs.remove(&one.delivery);
             self.unanswered.remove(&one.delivery);
@@ -141,6 +178,7 @@ impl ActiveDeliveries {
     /// Cancels all running jobs and returns the reports that hand them back.
     pub(super) fn interrupt(&mut self) -> Vec<DeliveryReport> {
         let jobs = std::mem::take(&mut self.jobs);
+        drop(self.ready.take_all());
         let outcome = Outcome::interrupted();
         let reports = jobs.into_iter().map(|(delivery, (id, cancel))| {
             cancel.cancel();
@@ -192,6 +230,7 @@ async fn run(handler: &HandlerFn, delivery: Delivery, cancel: &CancellationToken
 struct ReportOnDrop {
     held: DeliveryRef,
     events: mpsc::UnboundedSender<HandlerEvent>,
+    started: Instant,
     /// `None`: the handler panicked.
     outcome: Option<Outcome>,
 }
@@ -201,6 +240,7 @@ impl Drop for ReportOnDrop {
         let outcome = self.outcome.take();
         let outcome = outcome.unwrap_or_else(|| Outcome::failed("the handler panicked"));
         // After the end of the worker there is no receiver.
-        let _ = self.events.send(HandlerEvent::Ended(DeliveryReport { held: self.held, outcome }));
+        let report = DeliveryReport { held: self.held, outcome };
+        let _ = self.events.send(HandlerEvent::Ended(report, Some(self.started.elapsed())));
     }
 }

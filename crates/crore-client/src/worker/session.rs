@@ -17,6 +17,8 @@ use crate::backoff::ReconnectBackoff;
 
 /// Maximum events per message.
 const MAX_EVENTS: usize = 1000;
+/// Maximum delay of a report while other jobs are ready.
+const REPORT_DELAY: Duration = Duration::from_millis(1);
 
 /// Runs jobs on one connection until it breaks, or until the worker is stopped and idle.
 pub(super) async fn run(
@@ -33,6 +35,8 @@ pub(super) async fn run(
         session.send(OutgoingMessage { drain: true, ..OutgoingMessage::default() })?;
     }
     let mut events = Vec::with_capacity(MAX_EVENTS);
+    // Reports that wait for more, and until when.
+    let (mut outgoing, mut send_at) = (OutgoingMessage::default(), None);
     let mut is_welcome = false;
     let mut stopped = pin!(stop.cancelled());
     loop {
@@ -70,13 +74,25 @@ pub(super) async fn run(
                 while events.len() < MAX_EVENTS && let Ok(event) = running.events_receiver.try_recv() {
                     events.push(event);
                 }
-                session.send(collect_events(running, &mut events))?;
+                collect_events(running, &mut events, &mut outgoing);
+                if running.ready.may_wait(outgoing.reports.len()) {
+                    send_at.get_or_insert_with(|| Instant::now() + REPORT_DELAY);
+                } else {
+                    send_at = None;
+                    session.send(std::mem::take(&mut outgoing))?;
+                }
+            }
+            () = at_or_never(send_at) => {
+                send_at = None;
+                session.send(std::mem::take(&mut outgoing))?;
             }
             () = &mut stopped, if !stopping.has_begun() => {
                 stopping.begin();
+                running.hand_back_waiting();
                 session.send(OutgoingMessage { drain: true, ..OutgoingMessage::default() })?;
             }
             () = stopping.next() => {}
+            () = at_or_never(running.ready.overdue_at()) => running.hand_back_overdue(),
         }
         let now = Instant::now();
         if stopping.finish_by.is_some_and(|at| at <= now) && stopping.end_by.is_none() {
@@ -135,37 +151,40 @@ impl Stopping {
 
     /// Completes at that time.
     pub(super) async fn over(&self) {
-        match self.over_at() {
-            Some(at) => sleep_until(at).await,
-            None => pending().await,
-        }
+        at_or_never(self.over_at()).await;
     }
 
     /// Completes at the next step of the stop.
     async fn next(&self) {
-        match self.end_by.or(self.finish_by).filter(|at| *at > Instant::now()) {
-            Some(at) => sleep_until(at).await,
-            None => pending().await,
-        }
+        at_or_never(self.end_by.or(self.finish_by).filter(|at| *at > Instant::now())).await;
     }
 }
 
-/// Collects events of running jobs into one message.
+async fn at_or_never(at: Option<Instant>) {
+    match at {
+        Some(at) => sleep_until(at).await,
+        None => pending().await,
+    }
+}
+
+/// Collects events of running jobs into a message.
 fn collect_events(
     running: &mut ActiveDeliveries,
     events: &mut Vec<HandlerEvent>,
-) -> OutgoingMessage {
-    let mut message = OutgoingMessage::default();
+    message: &mut OutgoingMessage,
+) {
     for event in events.drain(..) {
         match event {
             HandlerEvent::Note(note) => message.notes.push(note),
-            HandlerEvent::Ended(report) if running.is_held(&report) => {
-                running.job_ended(&report);
-                message.reports.push(report);
+            HandlerEvent::Ended(report, took) => {
+                took.into_iter().for_each(|took| running.run_ended(took));
+                // The lease may have been lost.
+                if running.is_held(&report) {
+                    running.job_ended(&report);
+                    message.reports.push(report);
+                }
             }
-            // The lease was lost.
-            HandlerEvent::Ended(_) => {}
         }
     }
-    message
+    message.slots = running.ready.announce().or(message.slots);
 }

@@ -67,7 +67,7 @@ fn scripted() -> (WorkerTransport, Script) {
     (WorkerTransport::in_process(open), Script { hears: hears_worker, says: says_server })
 }
 
-fn job(id: u64) -> JobDelivery {
+pub(super) fn job(id: u64) -> JobDelivery {
     let now = Time::from_millis(0);
     JobDelivery {
         id: JobId(id),
@@ -87,6 +87,72 @@ fn job(id: u64) -> JobDelivery {
         trace: None,
         handler: None,
     }
+}
+
+/// A worker with one slot that keeps jobs ready, the numbers of the jobs that it has started, and what ends each of them.
+struct ReadyScene {
+    server: Script,
+    stop: StopHandle,
+    started: Arc<Mutex<Vec<u64>>>,
+    finish: Arc<Notify>,
+}
+
+impl ReadyScene {
+    /// The worker runs job 1, and job 2 waits for its slot.
+    async fn new() -> Self {
+        let (transport, mut server) = scripted();
+        let (started, finish) = (Arc::new(Mutex::new(Vec::new())), Arc::new(Notify::new()));
+        let (runs, waits) = (Arc::clone(&started), Arc::clone(&finish));
+        let worker = Worker::new(transport).keep_ready(1).handle("k", move |delivery: Delivery| {
+            runs.lock().expect("sound").push(delivery.id().0);
+            let waits = Arc::clone(&waits);
+            async move {
+                waits.notified().await;
+                Ok::<_, Error>(())
+            }
+        });
+        let stop = worker.stopper();
+        tokio::spawn(worker.run());
+        server.until(|message| message.hello).await;
+        let (welcome, jobs) = (Some(Welcome::default()), vec![job(1), job(2)]);
+        server.say(ServerMessage { welcome, jobs, ..ServerMessage::default() });
+        while started.lock().expect("sound").is_empty() {
+            tokio::task::yield_now().await;
+        }
+        Self { server, stop, started, finish }
+    }
+
+    async fn expect_interrupted(&mut self, id: u64) {
+        let report = self.server.next_report().await;
+        assert_eq!(report.held, job(id).held());
+        assert_eq!(report.report.expect("valid").outcome, machine::Outcome::Interrupted);
+        assert_eq!(*self.started.lock().expect("sound"), [1], "job {id} was not started");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_job_that_waits_for_a_slot_starts_when_another_ends() {
+    let mut scene = ReadyScene::new().await;
+    scene.finish.notify_one();
+    assert_eq!(scene.server.next_report().await.held, job(1).held());
+    scene.finish.notify_one();
+    assert_eq!(scene.server.next_report().await.held, job(2).held());
+    assert_eq!(*scene.started.lock().expect("sound"), [1, 2]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_job_that_waits_too_long_for_a_slot_is_handed_back() {
+    let mut scene = ReadyScene::new().await;
+    scene.expect_interrupted(2).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_worker_that_stops_hands_waiting_jobs_back_at_once() {
+    let mut scene = ReadyScene::new().await;
+    let before = Instant::now();
+    scene.stop.stop();
+    scene.expect_interrupted(2).await;
+    assert_eq!(Instant::now(), before, "it did not wait");
 }
 
 #[tokio::test]

@@ -2,6 +2,7 @@
 
 use std::error::Error;
 
+use crore_wire::grpc::status_name;
 use hyper_util::client::legacy;
 use tonic::{Code, Status};
 
@@ -17,7 +18,7 @@ pub(super) fn failure(called: &str, origin: &str, status: &Status, masks: &Masks
     if let Some(error) = transport_error(status) {
         return no_response(origin, error);
     }
-    let name = name(status.code());
+    let name = status_name(status.code());
     let text = masks.start_of(status.message().as_bytes(), MAX_TEXT);
     let error = match text.as_str() {
         "" => format!("`{called}` answered {name}"),
@@ -38,27 +39,4 @@ pub(super) fn failure(called: &str, origin: &str, status: &Status, masks: &Masks
 fn transport_error(status: &Status) -> Option<&(dyn Error + 'static)> {
     let causes = std::iter::successors(status.source(), |error| (*error).source());
     causes.into_iter().find(|error| error.is::<legacy::Error>() || error.is::<hyper::Error>())
-}
-
-/// The name of a status code in the gRPC specification.
-pub(super) const fn name(code: Code) -> &'static str {
-    match code {
-        Code::Ok => "OK",
-        Code::Cancelled => "CANCELLED",
-        Code::Unknown => "UNKNOWN",
-        Code::InvalidArgument => "INVALID_ARGUMENT",
-        Code::DeadlineExceeded => "DEADLINE_EXCEEDED",
-        Code::NotFound => "NOT_FOUND",
-        Code::AlreadyExists => "ALREADY_EXISTS",
-        Code::PermissionDenied => "PERMISSION_DENIED",
-        Code::ResourceExhausted => "RESOURCE_EXHAUSTED",
-        Code::FailedPrecondition => "FAILED_PRECONDITION",
-        Code::Aborted => "ABORTED",
-        Code::OutOfRange => "OUT_OF_RANGE",
-        Code::Unimplemented => "UNIMPLEMENTED",
-        Code::Internal => "INTERNAL",
-        Code::Unavailable => "UNAVAILABLE",
-        Code::DataLoss => "DATA_LOSS",
-        Code::Unauthenticated => "UNAUTHENTICATED",
-    }
 }

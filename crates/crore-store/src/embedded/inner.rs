@@ -141,7 +141,7 @@ impl EmbeddedInner {
                     needs != SpaceNeeds::Nothing && state.closed_commit == Some(pending.commit);
                 if is_closed || pending.len() >= self.max_frame_bytes(&state) {
                     Some(pending.commit)
-                } else if needs != SpaceNeeds::Nothing && self.lacks_next(&state) {
+                } else if needs != SpaceNeeds::Nothing && self.lacks_next(&state, needs.bytes()) {
                     None
                 } else if let Some(commit) = self.commit_to_wait_for(&mut state, needs) {
                     state.closed_commit = Some(commit);

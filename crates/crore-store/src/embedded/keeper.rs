@@ -10,10 +10,10 @@ use super::disk::OpenMode;
 use super::inner::{EmbeddedInner, EmbeddedState, ThreadState};
 use super::log::Log;
 use super::log_files::{FreedFile, Segment};
-use super::new_file::make_segment;
+use super::new_file::NewFileUse;
 use super::recover::{hint_name, unavailable};
 use super::scan;
-use super::segment::{self, HEAD_BYTES, SegmentHead};
+use super::segment::{self, SegmentHead};
 use crate::Error;
 use crate::bug::planted;
 use crate::local::{LocalIndex, SideKey};
@@ -123,12 +123,17 @@ impl EmbeddedInner {
         if is_quiet { StoreLoad::Idle } else { StoreLoad::Busy }
     }
 
-    /// Whether the last file is nearly full and a next one might still be made. Writing on would
-    /// risk that the file cannot grow, which poisons the store.
-    pub(crate) fn lacks_next(&self, state: &EmbeddedState) -> bool {
+    /// Whether the last file is nearly full, or too full for an operation of `bytes` bytes, and a next
+    /// one might still be made. Writing on would risk that the file cannot grow, which poisons the
+    /// store.
+    pub(crate) fn lacks_next(&self, state: &EmbeddedState, bytes: u64) -> bool {
         let log = state.local.records();
         let may_be = state.full.is_none() || self.has_reserve(log);
-        log.next.is_none() && may_be && log.bytes_left() < self.options.segment_bytes / 8
+        // The first files are small, and a file that grew is large.
+        let least = log.current_size().min(self.options.segment_bytes) / 8;
+        log.next.is_none()
+            && may_be
+            && log.bytes_left() < bytes.clamp(least, self.max_slice_bytes().max(least))
     }
 
     /// Whether the reserve file is large enough for the next segment.
@@ -164,7 +169,7 @@ impl EmbeddedInner {
         };
         let made = self.clear_hints(spare.as_ref(), head).and_then(|()| match spare {
             Some(spare) => reuse(spare, head),
-            None => make_segment(&*self.disk, name, head),
+            None => self.make_segment(name, head, NewFileUse::Next),
         });
         match made {
             Ok(segment) => {
@@ -206,8 +211,8 @@ impl EmbeddedInner {
             Some(spare) => Ok(spare),
             None => {
                 let head = SegmentHead { segment: segment::SPARE, seed, size };
-                let made = make_segment(&*self.disk, name, head);
-                made.map(|Segment { file, .. }| FreedFile {
+                let made = self.make_segment(name, head, NewFileUse::Reserve);
+                made.map(|Segment { file, size, .. }| FreedFile {
                     commit: 0,
                     name,
                     segment: 0,
@@ -377,14 +382,5 @@ fn reuse(spare: FreedFile, head: SegmentHead) -> io::Result<Segment> {
     spare.file.write(0, &head.bytes())?;
     spare.file.sync()?;
     let FreedFile { name, file, size, .. } = spare;
-    Ok(Segment {
-        name,
-        file,
-        size,
-        end: HEAD_BYTES as u64,
-        live: 0,
-        sides: 0,
-        last: 0,
-        hinted: false,
-    })
+    Ok(Segment::empty(name, file, size))
 }

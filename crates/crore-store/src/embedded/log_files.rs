@@ -7,6 +7,7 @@ use crore_core::{Name, Time};
 use super::disk::DiskFile;
 use super::log::Log;
 use super::pending_commit::{FrameStamp, InFlightCommit};
+use super::segment::HEAD_BYTES;
 
 /// A file of the log that is in use.
 #[derive(Debug)]
@@ -26,6 +27,14 @@ pub(crate) struct Segment {
     pub(crate) last: u64,
     /// Whether a hint file exists.
     pub(crate) hinted: bool,
+}
+
+impl Segment {
+    /// A file without frames.
+    pub(crate) const fn empty(name: u64, file: Arc<dyn DiskFile>, size: u64) -> Self {
+        let end = HEAD_BYTES as u64;
+        Self { name, file, size, end, live: 0, sides: 0, last: 0, hinted: false }
+    }
 }
 
 /// A file that is unused once `commit` is durable.

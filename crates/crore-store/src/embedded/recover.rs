@@ -13,7 +13,7 @@ use super::durable::DurabilityTracker;
 use super::inner::{EmbeddedInner, EmbeddedState, ThreadState, WakeHooks};
 use super::log::Log;
 use super::log_files::FreedFile;
-use super::new_file::make_segment;
+use super::new_file::{AfterPart, make_segment};
 use super::options::Options;
 use super::pending_commit::PendingCommit;
 use super::record::Meta;
@@ -229,7 +229,8 @@ impl<'a> StoreOpening<'a> {
         let size = segment::size(1, self.options.segment_bytes);
         let name = self.next_name;
         let head = SegmentHead { segment: 1, seed, size };
-        let segment = make_segment(self.disk, name, head).map_err(unavailable)?;
+        let segment =
+            make_segment(self.disk, (name, head), |_| AfterPart::Continue).map_err(unavailable)?;
         let mut log = Log::new(seed, PendingCommit::new(1, 1, HEAD_BYTES as u64));
         log.next_name = name + 1;
         log.segments.insert(1, segment);

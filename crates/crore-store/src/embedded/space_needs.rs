@@ -25,6 +25,14 @@ pub(crate) enum SpaceNeeds {
 }
 
 impl SpaceNeeds {
+    /// Estimated bytes.
+    pub(super) const fn bytes(self) -> u64 {
+        match self {
+            Self::NewData(bytes) | Self::Reserve(bytes) | Self::Optional(bytes) => bytes,
+            Self::Nothing => 0,
+        }
+    }
+
     /// For a push of these jobs.
     pub(super) fn for_push(jobs: &[NewJob]) -> Self {
         Self::NewData(push_bytes(jobs))

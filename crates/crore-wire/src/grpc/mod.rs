@@ -5,6 +5,7 @@ mod enums;
 mod job;
 mod push;
 mod report;
+mod status_name;
 mod worker;
 
 /// The native services.
@@ -57,6 +58,7 @@ use prost::Message;
 pub use codec::{BoundedDecoder, Codec, unreadable};
 pub use enums::{enum_text, message_field, parse_enum_text};
 pub use report::follow_ups;
+pub use status_name::status_name;
 pub use worker::ReceivedHandlers;
 
 /// `google.rpc.Status`, sent as the binary details of a gRPC status.
