@@ -45,7 +45,7 @@ pub const fn status(code: Code) -> StatusCode {
         Code::MethodNotAllowed => StatusCode::METHOD_NOT_ALLOWED,
         Code::NotAcceptable => StatusCode::NOT_ACCEPTABLE,
         Code::TooSlow | Code::NotYet => StatusCode::REQUEST_TIMEOUT,
-        Code::Refused | Code::KeyReused => StatusCode::CONFLICT,
+        Code::Refused | Code::KeyReused | Code::GroupSealed => StatusCode::CONFLICT,
         Code::PreconditionFailed => StatusCode::PRECONDITION_FAILED,
         Code::PayloadTooLarge | Code::BatchTooLarge | Code::BodyTooLarge => {
             StatusCode::PAYLOAD_TOO_LARGE

@@ -123,6 +123,8 @@ codes! {
     NotFound = "not-found",
     /// Conflict with the current state
     Refused = "refused",
+    /// Group sealed: it accepts no further members
+    GroupSealed = "group-sealed",
     /// Changed since it was read: `If-Match` names another state
     PreconditionFailed = "precondition-failed",
     /// Server is shutting down; retry later

@@ -3,8 +3,33 @@
 use serde::{Deserialize, Serialize};
 
 use crate::dependency::Satisfaction;
-use crate::id::{OwnerId, Revision};
+use crate::id::{GroupId, OwnerId, Revision};
 use crate::job::DependencyCondition;
+
+/// Label of a job that was stored without its group, because the group is sealed: the id of the group.
+pub const SEALED_GROUP_LABEL: &str = "crore.sealed-group";
+
+/// What adds a new job to a group.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum JobOrigin {
+    /// A push, whose caller gets the result.
+    Push,
+    /// The end of a job of this group.
+    FollowUp(Option<GroupId>),
+    /// A tick of a schedule.
+    Tick,
+}
+
+/// How a group admits a new job.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum GroupAdmission {
+    /// The job becomes a member.
+    Joins,
+    /// The job is stored without the group, with [`SEALED_GROUP_LABEL`].
+    StoredOutside,
+    /// The job is not stored.
+    Refused,
+}
 
 /// The counters of a group. A group that is not sealed is incomplete and never ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -41,6 +66,18 @@ pub struct GroupTally {
 }
 
 impl Group {
+    /// How the group, whose id is `id`, admits a new job. A sealed group admits only follow-ups of its members, which
+    /// are added before it counts the end of the member. No caller waits for the result of another follow-up or of a
+    /// tick, so that job runs without the group.
+    pub fn admission(&self, id: GroupId, origin: JobOrigin) -> GroupAdmission {
+        match origin {
+            _ if !self.sealed => GroupAdmission::Joins,
+            JobOrigin::FollowUp(group) if group == Some(id) => GroupAdmission::Joins,
+            JobOrigin::FollowUp(_) | JobOrigin::Tick => GroupAdmission::StoredOutside,
+            JobOrigin::Push => GroupAdmission::Refused,
+        }
+    }
+
     /// Whether this group satisfies a dependency. A group that is not sealed has not ended; a group that
     /// lost a member never succeeds.
     pub const fn satisfaction(&self, needs: DependencyCondition) -> Satisfaction {
@@ -127,6 +164,22 @@ mod tests {
         let sealed = open.seal().expect("it was open");
         assert_eq!(sealed, Group { sealed: true, revision: Revision(8), ..open });
         assert_eq!(sealed.seal(), None);
+    }
+
+    #[test]
+    fn a_sealed_group_admits_only_follow_ups_of_its_members() {
+        let (id, open) = (GroupId(7), Group::default());
+        let sealed = Group { sealed: true, ..open };
+        let origins = [JobOrigin::Push, JobOrigin::Tick, JobOrigin::FollowUp(Some(id))];
+        for origin in origins.into_iter().chain([JobOrigin::FollowUp(None)]) {
+            assert_eq!(open.admission(id, origin), GroupAdmission::Joins);
+        }
+        let of_other = JobOrigin::FollowUp(Some(GroupId(8)));
+        assert_eq!(sealed.admission(id, JobOrigin::FollowUp(Some(id))), GroupAdmission::Joins);
+        assert_eq!(sealed.admission(id, of_other), GroupAdmission::StoredOutside);
+        assert_eq!(sealed.admission(id, JobOrigin::FollowUp(None)), GroupAdmission::StoredOutside);
+        assert_eq!(sealed.admission(id, JobOrigin::Tick), GroupAdmission::StoredOutside);
+        assert_eq!(sealed.admission(id, JobOrigin::Push), GroupAdmission::Refused);
     }
 
     fn groups() -> impl Strategy<Value = Group> {

@@ -10,6 +10,7 @@ use serde_json::{Map, Value};
 
 use crate::caps::Caps;
 use crate::code::{Code, Invalid};
+use crate::group::SEALED_GROUP_LABEL;
 use crate::job::{DueTime, Job, ResultRetention, Spec, State};
 use crate::name::Name;
 use crate::payload::{Encoding, Payload};
@@ -331,8 +332,9 @@ impl Handler {
         follows
     }
 
-    /// The follow-ups of a job of this handler: those of each [following](Self::follows) handler that `lookup`
-    /// finds by its kind, and the next run of a repeated job. Stops with one job more than `max_jobs`, so that
+    /// The follow-ups of a job of this handler: jobs of each [following](Self::follows) kind, with the defaults of
+    /// the handler that `lookup` finds for it, and the next run of a repeated job. A kind without a handler has
+    /// external workers, which find its jobs where a push leaves them: in the queue named like the kind. Stops with one job more than `max_jobs`, so that
     /// the caller refuses the batch as too large.
     pub fn follow_ups<'a>(
         &self,
@@ -347,14 +349,18 @@ impl Handler {
         };
         let mut jobs: Vec<NewJob> = Vec::new();
         for follow in follows {
-            let Some(handler) = lookup(&follow.kind) else { continue };
+            let handler = lookup(&follow.kind);
             for payload in payloads(job, end, now, follow.gives) {
                 if jobs.len() > max_jobs {
                     return jobs;
                 }
-                let mut spec = handler.job(follow.kind.clone(), payload);
+                let kind = follow.kind.clone();
+                let mut spec = match handler {
+                    Some(handler) => handler.job(kind, payload),
+                    None => Spec::new(kind.clone(), kind, payload),
+                };
                 spec.priority = job.spec.priority;
-                if handler.inherits_timeout && handler.timeout.is_none() {
+                if handler.is_some_and(|it| it.inherits_timeout && it.timeout.is_none()) {
                     spec.timeout = job.spec.timeout;
                 }
                 spec.trace.clone_from(&job.spec.trace);
@@ -378,6 +384,7 @@ impl Handler {
         spec.group = None;
         spec.after = Vec::new();
         spec.labels.remove(HANDLER_LABEL);
+        spec.labels.remove(SEALED_GROUP_LABEL);
         spec.labels.insert(PHASE_LABEL.to_owned(), phase.as_millis().to_string());
         let first = spec.labels.entry(CHAIN_LABEL.to_owned()).or_insert_with(|| job.id.to_string());
         // The key prevents a second next run when a run is retried by hand. A hold other than `UntilEnd` could

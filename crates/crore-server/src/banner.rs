@@ -77,6 +77,11 @@ fn storage_line(config: &Config) -> String {
         return "jobs are stored in memory only: they are lost when crore stops".to_owned();
     }
     let dir = store.data.display();
+    if let Some(file_system) = store.in_memory_file_system() {
+        return format!(
+            "jobs are stored in {dir}, on a file system in memory ({file_system}): a power failure loses them"
+        );
+    }
     match store.embedded.durability {
         DurabilityMode::Always => {
             format!("jobs are stored in {dir}: acknowledged writes are synced to disk")

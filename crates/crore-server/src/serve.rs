@@ -68,10 +68,14 @@ pub(crate) fn open(config: &Config) -> anyhow::Result<Engine> {
     let (has, needs) = (engine.status().durability(), config.store.required());
     if has < needs {
         let message = format!(
-            "the durability of this store is {has}, but `store.require` demands {needs}; see \
-             `store.durability` and `store.memory`"
+            "the durability of this store is {has}, but `store.require` demands {needs}: {}",
+            config.store.durability_advice(needs)
         );
         return Err(CliError::new(FailureCode::Usage, message).into());
+    }
+    if let Some(file_system) = config.store.in_memory_file_system() {
+        let data = config.store.data.display();
+        tracing::warn!(%data, file_system, "a power failure loses the data directory");
     }
     Ok(engine)
 }

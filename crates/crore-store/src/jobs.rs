@@ -19,17 +19,18 @@ pub trait Jobs: StorePart {
     ///   earlier job of the batch. References to this job mean the job that has the key.
     /// - [`Pushed::Broken`]: the group or a dependency does not exist, or the dependency can no
     ///   longer be satisfied.
-    /// - [`Pushed::BrokenBy`]: a dependency is a job of the same batch that is broken.
+    /// - [`Pushed::Sealed`]: the group is sealed.
+    /// - [`Pushed::BrokenBy`]: a dependency is a job of the same batch that was not stored.
     ///
     /// The store checks in this order, and the first failure is the result: unique key, client id,
     /// group, then the dependencies in the order given. A dependency that is already satisfied is
     /// not waited for. A dead job does not break a dependency on its success, because it can be
     /// retried.
     ///
-    /// A group accepts members until it is pruned, even after it is sealed, so that a member can
-    /// add jobs to its own group; follow-ups that were already released stay released. The store
-    /// seals a new group after it has added all jobs of the batch, so a job that waits for the
-    /// group may precede the members.
+    /// [`Group::admission`](crore_core::group::Group::admission) decides whether a job joins its
+    /// group: a sealed group accepts only follow-ups of its members. The store seals a new group
+    /// after it has added all jobs of the batch, so a job that waits for the group may precede the
+    /// members.
     ///
     /// A client id is taken while its job exists. A unique key is taken while its lock is held,
     /// which may be longer than its job exists. The caller has validated the batch with
@@ -124,7 +125,9 @@ pub enum Pushed {
     Duplicate(JobId),
     /// Not stored: this group or job does not exist, or can no longer satisfy the dependency.
     Broken(DependencyTarget),
-    /// Not stored: it depends on the job at this batch position, which is broken.
+    /// Not stored: this group is sealed.
+    Sealed(GroupId),
+    /// Not stored: it depends on the job at this batch position, which was not stored.
     BrokenBy(usize),
 }
 
@@ -133,7 +136,7 @@ impl Pushed {
     pub const fn id(self) -> Option<JobId> {
         match self {
             Self::New(id) | Self::Duplicate(id) => Some(id),
-            Self::Broken(_) | Self::BrokenBy(_) => None,
+            Self::Broken(_) | Self::Sealed(_) | Self::BrokenBy(_) => None,
         }
     }
 }

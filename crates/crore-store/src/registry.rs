@@ -14,7 +14,8 @@ use crate::{Committed, StoreFuture, StorePart};
 /// Operations on definitions.
 pub trait Registry: StorePart {
     /// Sets and removes entries. Each definition has its own guard and result; all that apply are
-    /// one atomic write. Limits and queue settings take effect at the next claim. Permits that are
+    /// one atomic write, in order. [Joint](Define::joint) definitions apply all or none: their
+    /// guards are checked before the first definition is applied. Limits and queue settings take effect at the next claim. Permits that are
     /// in use stay in use when their limit is changed, or removed and set again. Durable when the
     /// future resolves.
     fn define(&self, definitions: Vec<Define>) -> StoreFuture<'_, Committed<Vec<Defined>>>;
@@ -127,6 +128,8 @@ pub struct Define {
     /// Lifetime of the entry from the store's current time; `None` means no end. An expired entry
     /// counts as removed, so its limit or pause no longer applies.
     pub expires_after: Option<Span>,
+    /// Whether this applies only if the guards of all joint definitions of the call hold.
+    pub joint: bool,
 }
 
 /// The change to an entry.
@@ -146,6 +149,7 @@ impl Define {
             action: DefineAction::Set(value),
             guard: DefineGuard::Any,
             expires_after: None,
+            joint: false,
         }
     }
 
@@ -156,6 +160,7 @@ impl Define {
             action: DefineAction::Remove(table),
             guard: DefineGuard::Any,
             expires_after: None,
+            joint: false,
         }
     }
 
@@ -177,6 +182,17 @@ pub enum DefineGuard {
     Absent,
     /// The entry has this revision.
     At(Revision),
+}
+
+impl DefineGuard {
+    /// Whether the guard holds for an entry with this revision; `None`: there is no entry.
+    pub fn holds(self, current: Option<Revision>) -> bool {
+        match self {
+            Self::Any => true,
+            Self::Absent => current.is_none(),
+            Self::At(revision) => current == Some(revision),
+        }
+    }
 }
 
 /// Result of a definition.

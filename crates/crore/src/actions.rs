@@ -30,6 +30,19 @@ pub enum JobAction {
     Change(JobChanges),
 }
 
+impl JobAction {
+    /// The states in which a job allows the action.
+    pub const fn states(&self) -> &'static [State] {
+        use State::{Cancelled, Dead, Done, Ready, Running, Scheduled, Waiting};
+        match self {
+            Self::Cancel => &[Waiting, Scheduled, Ready, Running],
+            Self::Retry => &[Scheduled, Dead, Cancelled],
+            Self::Delete => &[Waiting, Scheduled, Ready, Done, Dead, Cancelled],
+            Self::Change(_) => &[Waiting, Scheduled, Ready],
+        }
+    }
+}
+
 /// Edits of a job; fields that are `None` stay unchanged.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct JobChanges {
@@ -47,7 +60,12 @@ pub enum ActionResult {
     /// Applied. The state of the job afterwards; `None`: it was removed.
     Applied(Option<State>),
     /// The state of the job does not allow the action.
-    Refused(Refusal),
+    Refused {
+        /// The reason.
+        refusal: Refusal,
+        /// The state, if it is known.
+        state: Option<State>,
+    },
     /// The job does not exist.
     NotFound,
 }
@@ -191,7 +209,7 @@ impl EngineInner {
         });
         let acted = |decided| match decided {
             ChangeResult::Applied { state, .. } => ActionResult::Applied(state),
-            ChangeResult::Refused(refusal) => ActionResult::Refused(refusal),
+            ChangeResult::Refused(refusal, state) => ActionResult::Refused { refusal, state },
             ChangeResult::NotFound => ActionResult::NotFound,
         };
         Ok(decided.await?.into_iter().map(acted).collect())
@@ -260,6 +278,35 @@ impl EngineInner {
                 Err(Invalid::new(Code::TimeRange, "due", message))
             }
             _ => Ok(()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crore_core::{Encoding, Live, Payload};
+
+    use super::*;
+
+    #[test]
+    fn the_states_of_an_action_are_those_in_which_it_is_decided() {
+        let queue = Name::new("queue", "q").expect("a name");
+        let spec = Spec::new(queue.clone(), queue, Payload::new(Encoding::Bytes, &b""[..]));
+        let changes = JobAction::Change(JobChanges::default());
+        for action in [JobAction::Cancel, JobAction::Retry, JobAction::Delete, changes] {
+            let event = match &action {
+                JobAction::Cancel => JobEvent::Cancel,
+                JobAction::Retry => JobEvent::Retry,
+                JobAction::Delete => JobEvent::Delete,
+                JobAction::Change(_) => JobEvent::Edit(JobEdit::default()),
+            };
+            for state in State::ALL {
+                let now = Time::from_millis(1);
+                let live = Live { state, ..Live::pushed(now, now, 0) };
+                let job = Job { id: crore_core::JobId(1), spec: Arc::new(spec.clone()), live };
+                let is_allowed = decide(&job, &event, 0).is_ok();
+                assert_eq!(action.states().contains(&state), is_allowed, "{action:?} {state:?}");
+            }
         }
     }
 }

@@ -24,8 +24,8 @@ const MAX_TRIES: usize = 8;
 pub(crate) enum ChangeResult {
     /// Written. The state of the job afterwards (`None`: removed), and its follow-ups.
     Applied { state: Option<State>, pushed: Vec<PushResult> },
-    /// Not applied, for this reason.
-    Refused(Refusal),
+    /// Not applied, for this reason. The state of the job, if it is known.
+    Refused(Refusal, Option<State>),
     /// The job does not exist.
     NotFound,
 }
@@ -76,7 +76,10 @@ impl EngineInner {
                     }
                     // The cached job may be outdated: forget it and read it from the store.
                     Err(_) if std::mem::take(&mut is_cached[index]) => self.running.forget(job.id),
-                    Err(refusal) => results[index] = Some(ChangeResult::Refused(refusal)),
+                    Err(refusal) => {
+                        let refused = ChangeResult::Refused(refusal, Some(job.live.state));
+                        results[index] = Some(refused);
+                    }
                 }
             }
             self.write(pending, &mut results).await?;
@@ -87,7 +90,7 @@ impl EngineInner {
                 requests.iter_mut().for_each(|(_, event)| drop_follow_ups(event));
             }
         }
-        let stale = ChangeResult::Refused(Refusal::Stale);
+        let stale = ChangeResult::Refused(Refusal::Stale, None);
         Ok(results.into_iter().map(|result| result.unwrap_or(stale.clone())).collect())
     }
 

@@ -1,8 +1,11 @@
 //! Explains why a job is not running.
 
-use crore_core::job::{Dependency, EndReason};
+use crore_core::dependency::{self, Satisfaction};
+use crore_core::group::Group;
+use crore_core::job::{Dependency, DependencyCondition, DependencyTarget, EndReason};
 use crore_core::limit::{LimitKey, Rate, Tat};
-use crore_core::{Job, JobId, Name, Span, State, Time};
+use crore_core::{GroupId, Job, JobId, Name, Span, State, Time};
+use crore_store::jobs::JobSelector;
 use crore_store::registry::{RegistryTable, RegistryValue};
 use crore_store::views::ListQuery;
 
@@ -21,6 +24,24 @@ pub struct Explanation {
     pub state: State,
     /// The reasons, the most important first; empty: nothing holds the job back, and the next fetch gets it.
     pub reasons: Vec<Reason>,
+}
+
+/// A dependency that is not satisfied.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct AwaitedDependency {
+    /// The condition.
+    pub needs: DependencyCondition,
+    /// The job or group, with its state.
+    pub on: AwaitedTarget,
+}
+
+/// A job or group that another job waits for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AwaitedTarget {
+    /// A job in this state; `None`: it was removed.
+    Job(JobId, Option<State>),
+    /// A group with these counts; `None`: it was removed.
+    Group(GroupId, Option<Group>),
 }
 
 /// A reason why a job is not handed out.
@@ -48,8 +69,10 @@ pub enum Reason {
     WaitsFor {
         /// How many of them have yet to end as required.
         left: u32,
-        /// Its dependencies.
-        on: Vec<Dependency>,
+        /// The number of its dependencies.
+        of: usize,
+        /// Those that have yet to end as required.
+        on: Vec<AwaitedDependency>,
         /// Whether one of them can no longer succeed; the job is then cancelled.
         broken: bool,
     },
@@ -111,7 +134,10 @@ impl Engine {
     pub async fn explain(&self, id: JobId) -> Result<Option<Explanation>, Error> {
         let Some(job) = self.get(id).await? else { return Ok(None) };
         let (state, now) = (job.live.state, self.inner.now());
-        let mut reasons: Vec<Reason> = reason_from_state(&job, now).into_iter().collect();
+        let mut reasons: Vec<Reason> = match state {
+            State::Waiting => vec![self.inner.waits_for(&job).await?],
+            _ => reason_from_state(&job, now).into_iter().collect(),
+        };
         if matches!(state, State::Ready | State::Scheduled | State::Waiting) {
             let is_paused = self.inner.queue_entry(&job.spec.queue).await?.0.paused;
             if is_paused {
@@ -133,7 +159,7 @@ impl Engine {
 fn reason_from_state(job: &Job, now: Time) -> Option<Reason> {
     let live = &job.live;
     match live.state {
-        State::Ready => None,
+        State::Ready | State::Waiting => None,
         State::Done | State::Dead | State::Cancelled => {
             Some(Reason::Ended { at: live.ended_at, why: live.why })
         }
@@ -143,10 +169,6 @@ fn reason_from_state(job: &Job, now: Time) -> Option<Reason> {
             lease_until: live.lease_until,
             stop: live.stop,
         }),
-        State::Waiting => {
-            let (left, on, broken) = (live.waits, job.spec.after.clone(), live.broken);
-            Some(Reason::WaitsFor { left, on, broken })
-        }
         State::Scheduled => Some(Reason::DueAt {
             at: live.due,
             after: live.due.since(now),
@@ -157,6 +179,40 @@ fn reason_from_state(job: &Job, now: Time) -> Option<Reason> {
 }
 
 impl EngineInner {
+    /// The dependencies of a waiting job that are not satisfied. A removed job or group is listed only if it broke the
+    /// job: most are removed after they were done.
+    async fn waits_for(&self, job: &Job) -> Result<Reason, Error> {
+        let broken = job.live.broken;
+        let jobs = job.spec.after.iter().filter_map(|dependency| match dependency.on {
+            DependencyTarget::Job(id) => Some(JobSelector::Id(id)),
+            DependencyTarget::Group(_) => None,
+        });
+        let mut states = self.store.get(jobs.collect()).await?.into_iter();
+        let mut on = Vec::new();
+        for Dependency { on: target, needs } in &job.spec.after {
+            let (target, satisfaction) = match *target {
+                DependencyTarget::Job(id) => {
+                    let state = states.next().flatten().map(|job| job.live.state);
+                    (AwaitedTarget::Job(id, state), dependency::job_satisfaction(state, *needs))
+                }
+                DependencyTarget::Group(id) => {
+                    let group = self.store.group(id).await?;
+                    let satisfaction = dependency::group_satisfaction(group.as_ref(), *needs);
+                    (AwaitedTarget::Group(id, group), satisfaction)
+                }
+            };
+            let is_awaited = match satisfaction {
+                Satisfaction::Satisfied => false,
+                Satisfaction::Open => true,
+                Satisfaction::Broken => broken,
+            };
+            if is_awaited {
+                on.push(AwaitedDependency { needs: *needs, on: target });
+            }
+        }
+        Ok(Reason::WaitsFor { left: job.live.waits, of: job.spec.after.len(), on, broken })
+    }
+
     /// The limits that have no room for a job now, as far as can be determined.
     ///
     /// Only the store knows what a rate has left. It is estimated here from the recorded runs, which does not

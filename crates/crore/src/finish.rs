@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crore_core::machine::{JobEvent, Outcome, Refusal, Report, RetryDirective, decide};
+use crore_core::machine::{JobEvent, Outcome, Report, RetryDirective, decide};
 use crore_core::{Batch, Caps, Delivery, Job, JobId, NewJob, Payload, Span, State, Time};
 use crore_store::jobs::JobSelector;
 
@@ -161,10 +161,7 @@ fn finish_result(decided: ChangeResult) -> FinishResult {
     match decided {
         ChangeResult::Applied { state, pushed } => FinishResult::Accepted { state, pushed },
         ChangeResult::NotFound => FinishResult::NotFound,
-        ChangeResult::Refused(
-            Refusal::Stale | Refusal::Ended | Refusal::NotNow | Refusal::Running,
-        )
-        | ChangeResult::Refused(Refusal::Nothing) => FinishResult::Stale,
+        ChangeResult::Refused(..) => FinishResult::Stale,
     }
 }
 

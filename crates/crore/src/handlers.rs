@@ -301,7 +301,8 @@ impl EngineInner {
             let next: u64 = last + 1;
             let action = DefineAction::Set(RegistryValue::Handler(next.to_string().into()));
             let guard = entry.map_or(DefineGuard::Absent, |entry| DefineGuard::At(entry.revision));
-            let define = Define { name: name.clone(), action, guard, expires_after: None };
+            let define =
+                Define { name: name.clone(), action, guard, expires_after: None, joint: false };
             let defined = self.store.define(vec![define]).await?.into_inner();
             if matches!(defined.first(), Some(Defined::Yes(_))) {
                 return Ok(next);
@@ -316,15 +317,15 @@ impl EngineInner {
         handler: &Handler,
         guard: DefineGuard,
     ) -> Result<bool, Error> {
-        let action = DefineAction::Set(RegistryValue::Handler(handler.to_text()));
-        let define = Define { name: kind.clone(), action, guard, expires_after: None };
-        self.change_handler(define, Some(handler)).await
+        let value = RegistryValue::Handler(handler.to_text());
+        let define = Define { guard, ..Define::set(kind.clone(), value) };
+        self.write_handlers(vec![(define, Some(handler))]).await
     }
 
     /// Removes a handler and its schedule; `false`: it was changed meanwhile.
     async fn undefine_handler(&self, kind: &Name, guard: DefineGuard) -> Result<bool, Error> {
         let remove = Define { guard, ..Define::remove(RegistryTable::Handlers, kind.clone()) };
-        self.change_handler(remove, None).await
+        self.write_handlers(vec![(remove, None)]).await
     }
 
     /// Moves a handler to another kind in one write; `false`: it was changed meanwhile, or the new kind has a handler.
@@ -334,76 +335,47 @@ impl EngineInner {
         to: Name,
         handler: &Handler,
     ) -> Result<bool, Error> {
-        let moved = self.entry(RegistryTable::Handlers, &from).await?;
-        let taken = self.entry(RegistryTable::Handlers, &to).await?;
-        let Some(moved) = moved.filter(|entry| entry.revision == revision && taken.is_none())
-        else {
-            return Ok(false);
-        };
-        let action = DefineAction::Set(RegistryValue::Handler(handler.to_text()));
-        let guard = DefineGuard::Absent;
-        let set = Define { name: to.clone(), action, guard, expires_after: None };
+        let value = RegistryValue::Handler(handler.to_text());
+        let set = Define { guard: DefineGuard::Absent, ..Define::set(to, value) };
         let guard = DefineGuard::At(revision);
-        let remove = Define { guard, ..Define::remove(RegistryTable::Handlers, from.clone()) };
-        let defined = self.write_handlers(vec![(set, Some(handler)), (remove, None)]).await?;
-        match defined.as_slice() {
-            [Defined::Yes(_), Defined::Yes(_)] => return Ok(true),
-            // One of them was changed between the reads and the write: undo the other half.
-            [Defined::Yes(_), Defined::Stale] => {
-                let remove = Define::remove(RegistryTable::Handlers, to);
-                self.write_handlers(vec![(remove, None)]).await?;
-            }
-            [Defined::Stale, Defined::Yes(_)] => {
-                let before = decode_handler(&moved.value);
-                let set = Define { guard: DefineGuard::Absent, ..Define::set(from, moved.value) };
-                self.write_handlers(vec![(set, before.as_ref())]).await?;
-            }
-            _ => {}
-        }
-        Ok(false)
+        let remove = Define { guard, ..Define::remove(RegistryTable::Handlers, from) };
+        self.write_handlers(vec![(set, Some(handler)), (remove, None)]).await
     }
 
-    /// Writes a change of a handler and of its schedule, then reloads all handlers; `false`: it was changed
-    /// meanwhile.
-    async fn change_handler(
-        &self,
-        define: Define,
-        handler: Option<&Handler>,
-    ) -> Result<bool, Error> {
-        let defined = self.write_handlers(vec![(define, handler)]).await?;
-        Ok(matches!(defined.first(), Some(Defined::Yes(_))))
-    }
-
-    /// Writes changes of handlers, each with the definition that is then stored, and of their schedules in one write,
-    /// and reloads all handlers. Returns the results for the handlers.
+    /// Writes changes of handlers, each with the definition that is then stored, and of their schedules, in one write:
+    /// all of them or none. Then reloads all handlers. `false`: the guard of a handler does not hold.
     async fn write_handlers(
         &self,
         changes: Vec<(Define, Option<&Handler>)>,
-    ) -> Result<Vec<Defined>, Error> {
-        let (n, mut definitions, mut schedules) = (changes.len(), Vec::new(), Vec::new());
-        for (define, handler) in changes {
-            schedules.push(self.schedule_definition(&define.name, handler).await?);
-            definitions.push(define);
-        }
-        let kinds: Vec<Name> = definitions.iter().map(|define| define.name.clone()).collect();
-        definitions.append(&mut schedules);
-        // Also on error: the change may have taken effect, so the cache is outdated.
-        let on_change = DropGuard::new(|| {
-            self.handlers.changes.fetch_add(1, Ordering::AcqRel);
-            self.plan_duty(Duty::Schedules, self.now());
-            // Fetches for handled kinds must recompute their kinds.
-            self.wait_list.wake_all();
-        });
-        let mut defined = self.store.define(definitions).await?.into_inner();
-        if defined.contains(&Defined::Stale) {
-            for kind in &kinds {
-                self.reconcile_schedule(kind).await?;
+    ) -> Result<bool, Error> {
+        loop {
+            let mut definitions = Vec::with_capacity(2 * changes.len());
+            for (define, handler) in &changes {
+                let schedule = self.schedule_definition(&define.name, *handler).await?;
+                definitions.extend([define.clone(), schedule]);
             }
+            definitions.iter_mut().for_each(|define| define.joint = true);
+            // Also on error: the change may have taken effect, so the cache is outdated.
+            let on_change = DropGuard::new(|| {
+                self.handlers.changes.fetch_add(1, Ordering::AcqRel);
+                self.plan_duty(Duty::Schedules, self.now());
+                // Fetches for handled kinds must recompute their kinds.
+                self.wait_list.wake_all();
+            });
+            let defined = self.store.define(definitions).await?.into_inner();
+            drop(on_change);
+            self.load_handlers().await?;
+            if !defined.contains(&Defined::Stale) {
+                return Ok(true);
+            }
+            for (define, _) in &changes {
+                let entry = self.entry(RegistryTable::Handlers, &define.name).await?;
+                if !define.guard.holds(entry.map(|entry| entry.revision)) {
+                    return Ok(false);
+                }
+            }
+            // A schedule has fired meanwhile: its new cursor must be kept.
         }
-        drop(on_change);
-        self.load_handlers().await?;
-        defined.truncate(n);
-        Ok(defined)
     }
 
     pub(crate) async fn ensure_handlers_current(&self) -> Result<(), Error> {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crore_core::job::{DependencyTarget, Spec};
 use crore_core::push::{NewDependency, NewDependencyTarget};
-use crore_core::{Batch, GroupId, Invalid, JobId, Name, NewJob, Time};
+use crore_core::{Batch, Code, GroupId, Invalid, JobId, Name, NewJob, Time};
 use crore_store::jobs::{self, Pushed};
 
 use crate::drop_guard::DropGuard;
@@ -34,6 +34,8 @@ pub enum PushResult {
     Duplicate(JobId),
     /// Not stored: it depends on this job or group, which does not exist or can no longer succeed.
     Broken(DependencyTarget),
+    /// Not stored: it joins this group, which is sealed.
+    Sealed(GroupId),
     /// Not stored: it depends on the job at this index of the batch, which was not stored.
     BrokenBy(usize),
     /// Not stored: it is invalid.
@@ -45,7 +47,7 @@ impl PushResult {
     pub const fn id(&self) -> Option<JobId> {
         match self {
             Self::New(id) | Self::Duplicate(id) => Some(*id),
-            Self::Broken(_) | Self::BrokenBy(_) | Self::Invalid(_) => None,
+            Self::Broken(_) | Self::Sealed(_) | Self::BrokenBy(_) | Self::Invalid(_) => None,
         }
     }
 }
@@ -176,8 +178,17 @@ pub(crate) const fn push_result(pushed: Pushed) -> PushResult {
         Pushed::New(id) => PushResult::New(id),
         Pushed::Duplicate(id) => PushResult::Duplicate(id),
         Pushed::Broken(target) => PushResult::Broken(target),
+        Pushed::Sealed(id) => PushResult::Sealed(id),
         Pushed::BrokenBy(n) => PushResult::BrokenBy(n),
     }
+}
+
+/// The error of a job that joins a sealed group.
+pub fn sealed_group(id: GroupId) -> Invalid {
+    let why = format!(
+        "group `{id}` is sealed and accepts no further members; join an open group, or create one"
+    );
+    Invalid::new(Code::GroupSealed, "group", why)
 }
 
 const fn is_new(pushed: &Pushed) -> bool {

@@ -14,7 +14,7 @@ use crate::block::block_on;
 use crate::engine::Engine;
 use crate::error::Error;
 use crate::idempotency::IdempotencyKey;
-use crate::push::PushResult;
+use crate::push::{PushResult, sealed_group};
 
 /// A job to be pushed, with its options. Awaiting it, or calling [`wait`](Push::wait), stores the job and returns
 /// its id; the write is durable then.
@@ -230,6 +230,7 @@ impl Push<'_> {
             Some(PushResult::Broken(target)) => {
                 Err(Error::NotFound { what: format!("{target:?}") })
             }
+            Some(PushResult::Sealed(id)) => Err(sealed_group(id).into()),
             Some(PushResult::BrokenBy(_)) | None => {
                 Err(Error::NotFound { what: "a dependency of the job".to_owned() })
             }

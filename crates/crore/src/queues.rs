@@ -127,7 +127,13 @@ impl EngineInner {
             let (mut settings, guard) = self.settings_of(entry.as_ref());
             change(&mut settings);
             let to = DefineAction::Set(RegistryValue::Queue(settings));
-            let define = Define { name: queue.clone(), action: to, guard, expires_after: None };
+            let define = Define {
+                name: queue.clone(),
+                action: to,
+                guard,
+                expires_after: None,
+                joint: false,
+            };
             match self.define(define).await {
                 // Another caller changed the settings meanwhile: apply the change to the new ones.
                 Err(Error::Refused { .. }) => {}

@@ -1,5 +1,6 @@
 //! Schedules: recurring jobs, by cron expression or interval.
 
+use crore_core::job::DueTime;
 use crore_core::push::{GroupRef, NewDependencyTarget};
 use crore_core::schedule::{Missed, Timing};
 use crore_core::{Code, Invalid, Name, NewJob, Time};
@@ -65,6 +66,7 @@ impl Schedules<'_> {
         let now = inner.now();
         job.check_from_caller(&inner.caps, now).map_err(|invalid| invalid.inside("job"))?;
         check_references(&job)?;
+        check_recurring(&job)?;
         if timing.next_after(now).is_none() {
             let message = format!("`{timing}` never fires again");
             return Err(Invalid::new(Code::ScheduleNever, "timing", message).into());
@@ -155,7 +157,8 @@ impl EngineInner {
         guard: DefineGuard,
     ) -> Result<bool, Error> {
         let to = DefineAction::Set(RegistryValue::Schedule(Box::new(schedule)));
-        let define = Define { name: name.clone(), action: to, guard, expires_after: None };
+        let define =
+            Define { name: name.clone(), action: to, guard, expires_after: None, joint: false };
         // Also on error: the change may have taken effect.
         let _plan = DropGuard::new(|| self.plan_duty(Duty::Schedules, self.now()));
         match self.define(define).await {
@@ -181,4 +184,22 @@ fn check_references(job: &NewJob) -> Result<(), Invalid> {
         true => wrong("job.after"),
         false => Ok(()),
     }
+}
+
+/// A schedule pushes many jobs: they cannot share an id, and a time of day belongs to the timing.
+fn check_recurring(job: &NewJob) -> Result<(), Invalid> {
+    let wrong = |field: &str, why: &str| Err(Invalid::new(Code::Malformed, field, why));
+    if job.spec.client_id.is_some() {
+        return wrong(
+            "job.client_id",
+            "is not allowed: all jobs of a schedule would have the same id",
+        );
+    }
+    if matches!(job.due, DueTime::At(_)) {
+        return wrong(
+            "job.due",
+            "is not allowed: the timing sets when a job is due; use `delay` to add to it",
+        );
+    }
+    Ok(())
 }

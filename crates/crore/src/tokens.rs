@@ -22,8 +22,13 @@ impl Tokens<'_> {
     pub async fn add(self, id: Name, text: impl Into<Arc<str>>) -> Result<(), Error> {
         let text = self.inner.check_text("token", text.into())?;
         let to = DefineAction::Set(RegistryValue::Token(text));
-        let define =
-            Define { name: id, action: to, guard: DefineGuard::Absent, expires_after: None };
+        let define = Define {
+            name: id,
+            action: to,
+            guard: DefineGuard::Absent,
+            expires_after: None,
+            joint: false,
+        };
         self.inner.define(define).await.map(drop)
     }
 

@@ -3,7 +3,7 @@
 use crore::actions::{ActionResult, BulkMode, BulkProgress, JobAction, JobChanges, JobFilter};
 use crore_core::machine::Refusal;
 use crore_core::{Code, Invalid, JobId, Name, State};
-use crore_wire::api::act as wire;
+use crore_wire::api::{act as wire, enums};
 use futures_util::stream::{Stream, unfold};
 use tokio::sync::mpsc;
 
@@ -44,8 +44,9 @@ impl Api {
         match self.engine().jobs().act(id.into(), act).await? {
             ActionResult::Applied(state) => Ok(state),
             ActionResult::NotFound => Err(Fault::missing(format!("job {id}"))),
-            ActionResult::Refused(refusal) => {
-                Err(Fault::new(Code::Refused, format!("job {id} {}", why(refusal))))
+            ActionResult::Refused { refusal, state } => {
+                let why = why(act, refusal, state);
+                Err(Fault::new(Code::Refused, format!("job {id} {why}")))
             }
         }
     }
@@ -106,14 +107,31 @@ fn restrict_bulk(grant: &Grant, bulk: &mut BulkAction) -> Result<(), Invalid> {
     Ok(())
 }
 
-const fn why(refusal: Refusal) -> &'static str {
-    match refusal {
-        Refusal::Stale => "was changed by another call",
-        Refusal::Ended => "has ended",
-        Refusal::Running => "is running",
-        Refusal::NotNow => "is in a state that does not allow this",
-        Refusal::Nothing => "needs no change",
+/// Why a job does not allow an action: its state, and the states that do.
+fn why(act: &JobAction, refusal: Refusal, state: Option<State>) -> String {
+    let Some(state) = state.filter(|_| refusal != Refusal::Stale) else {
+        return "was changed by another call; retry".to_owned();
+    };
+    if refusal == Refusal::Nothing {
+        return format!("is {} and has already been asked to stop", state_text(state));
     }
+    let verb = match act {
+        JobAction::Cancel => "cancelled",
+        JobAction::Retry => "retried",
+        JobAction::Delete => "deleted",
+        JobAction::Change(_) => "changed",
+    };
+    let states: Vec<_> = act.states().iter().copied().map(state_text).collect();
+    let (last, others) =
+        states.split_last().map_or((String::new(), &[][..]), |(l, o)| (l.clone(), o));
+    let now = state_text(state);
+    format!("is {now} and cannot be {verb}; only {} and {last} jobs can", others.join(", "))
+}
+
+/// The name of a state in the API.
+pub(super) fn state_text(state: State) -> String {
+    let text = serde_json::to_value(enums::State::from(state)).unwrap_or_default();
+    text.as_str().unwrap_or_default().to_owned()
 }
 
 const fn progress(progress: BulkProgress) -> wire::Progress {

@@ -1,18 +1,15 @@
 //! Reading jobs.
 
-use crore::explain::Reason;
 use crore::store::jobs::JobSelector;
 use crore::store::views;
 use crore_core::code::excerpt;
-use crore_core::job::{ClientId, EndReason};
-use crore_core::{Code, Invalid, Job, JobId, Name, State, Time};
-use crore_wire::api::enums;
-use crore_wire::api::job::{self as wire, Explanation};
+use crore_core::job::ClientId;
+use crore_core::{Code, Invalid, Job, JobId, Name, State};
+use crore_wire::api::job as wire;
 use crore_wire::api::push::CLIENT_ID_DOOR;
-use crore_wire::units::Moment;
 
 use crate::params::optional_name;
-use crate::{Api, ConnectedWorker, Fault, Grant, cursor};
+use crate::{Api, Fault, Grant, cursor};
 
 /// Default size of a page.
 const PAGE: usize = 100;
@@ -133,40 +130,6 @@ impl Api {
         }
         Ok(())
     }
-
-    /// The reasons why a job is not running.
-    pub async fn explain_job(&self, grant: &Grant, id: JobId) -> Result<Explanation, Fault> {
-        self.check_jobs(grant, &[id]).await?;
-        let why = self.engine().explain(id).await?;
-        let why = why.ok_or_else(|| Fault::missing(format!("job {id}")))?;
-        let mut reasons: Vec<_> = why.reasons.iter().map(reason).collect();
-        if why.reasons.contains(&Reason::NoWorkerWaiting)
-            && let Some(detail) = self.missing_host(id).await?
-            && let Some(last) = reasons.last_mut()
-        {
-            last.detail = detail;
-        }
-        Ok(Explanation { id: id.into(), state: why.state.into(), reasons })
-    }
-
-    /// Explains that a job has a handler, but no host serves its queue; `None`: that is not the reason.
-    async fn missing_host(&self, id: JobId) -> Result<Option<String>, Fault> {
-        let Some(job) = self.engine().get(id).await? else { return Ok(None) };
-        let (queue, kind) = (&job.spec.queue, &job.spec.kind);
-        if self.engine().handlers().get(kind).await?.is_none() {
-            return Ok(None);
-        }
-        let serves = |worker: &ConnectedWorker| {
-            worker.stream.queues.iter().any(|served| *served == queue.as_str())
-        };
-        if self.connected_workers().list().iter().any(serves) {
-            return Ok(None);
-        }
-        Ok(Some(format!(
-            "no host serves the channel `{queue}`, so the handler of kind `{kind}` does not run: start the server or \
-             a `crore worker` with `--channel {queue}=1`, or move the job to a queue that has a channel"
-        )))
-    }
 }
 
 /// The queue and kind of a filter. Without them a list is filtered; naming one outside the restriction is refused.
@@ -191,51 +154,4 @@ fn name_limit(error: crore::Error) -> Fault {
         }
         other => other.into(),
     }
-}
-
-fn reason(reason: &Reason) -> wire::Reason {
-    let (code, detail) = match reason {
-        Reason::Ended { at, why } => ("ended", ended(*at, *why)),
-        Reason::Running { since, worker, lease_until, stop } => {
-            let worker = worker.as_ref().map_or(String::new(), |worker| format!(" by `{worker}`"));
-            let stop = if *stop { ", asked to stop" } else { "" };
-            let (since, until) = (Moment(*since), Moment(*lease_until));
-            ("running", format!("running since {since}{worker}, leased until {until}{stop}"))
-        }
-        Reason::WaitsFor { left, on, broken } => {
-            let broken = if *broken { "; one of them can no longer succeed" } else { "" };
-            ("waits-for", format!("waiting for {left} of {} dependencies{broken}", on.len()))
-        }
-        Reason::DueAt { at, after, attempts, error } => {
-            let mut detail = format!("due at {}, in {}", Moment(*at), after.roughly());
-            if *attempts > 0 {
-                let error = error.as_deref().unwrap_or_default();
-                detail.push_str(&format!(", after {attempts} attempts: {error}"));
-            }
-            ("due-at", detail)
-        }
-        Reason::Paused(queue) => ("paused", format!("queue `{queue}` is paused")),
-        Reason::Limited { key, running, most } => {
-            let value = key.value.as_ref().map_or(String::new(), |value| format!(" for `{value}`"));
-            let most =
-                most.map_or("rate".to_owned(), |most| format!("{running} of {most} running"));
-            ("limited", format!("limit `{}`{value} reached: {most}", key.limit))
-        }
-        Reason::Behind { jobs, or_more } => {
-            let more = if *or_more { " or more" } else { "" };
-            ("behind", format!("{jobs}{more} jobs of its queue are ahead of it"))
-        }
-        Reason::NoWorkerWaiting => (
-            "nobody-waits",
-            "no worker on this server is waiting for jobs of its queue and kind".to_owned(),
-        ),
-    };
-    wire::Reason { reason: code.to_owned(), detail }
-}
-
-fn ended(at: Option<Time>, why: Option<EndReason>) -> String {
-    let at = at.map_or(String::new(), |at| format!(" at {}", Moment(at)));
-    let text = why.and_then(|why| serde_json::to_value(enums::Why::from(why)).ok());
-    let why = text.and_then(|text| text.as_str().map(|text| format!(": {text}")));
-    format!("ended{at}{}", why.unwrap_or_default())
 }

@@ -7,6 +7,7 @@
 mod acts;
 mod backups;
 mod events;
+mod explain;
 mod groups;
 mod handlers;
 mod info;

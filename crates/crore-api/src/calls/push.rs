@@ -1,7 +1,7 @@
 //! Pushing jobs, and the results of a push.
 
 use crore::IdempotencyKey;
-use crore::push::{BatchResult, PushResult};
+use crore::push::{BatchResult, PushResult, sealed_group};
 use crore_core::job::{DependencyTarget, Spec};
 use crore_core::push::{GroupRef, NewDependencyTarget};
 use crore_core::{Batch, Code, Encoding, Invalid, JobId, Name, NewJob, OwnerId, Payload};
@@ -128,6 +128,7 @@ pub fn pushed(n: usize, result: PushResult) -> Result<(JobId, PushStatus), Inval
         // The engine has already added the index.
         PushResult::Invalid(invalid) => Err(invalid),
         PushResult::Broken(thing) => inside(broken_dependency(thing)),
+        PushResult::Sealed(id) => inside(sealed_group(id)),
         PushResult::BrokenBy(n) => {
             let why = format!("it depends on `jobs[{n}]`, which was refused");
             inside(Invalid::new(Code::Refused, "after", why))

@@ -130,7 +130,7 @@ impl<'a> ComparedStore<'a> {
     }
 
     fn definition(&self, definition: &DefinitionOp) -> Define {
-        let DefinitionOp { table, name, value, guard, expires_after } = *definition;
+        let DefinitionOp { table, name, value, guard, expires_after, joint } = *definition;
         let name = samples::entry(table, name);
         let guard = match guard {
             GuardOp::Any => registry::DefineGuard::Any,
@@ -144,7 +144,7 @@ impl<'a> ComparedStore<'a> {
             Some(n) => registry::DefineAction::Set(samples::value(table, n)),
             None => registry::DefineAction::Remove(table),
         };
-        Define { name, action: to, guard, expires_after }
+        Define { name, action: to, guard, expires_after, joint }
     }
 
     /// Explicitly reads every job; later decisions may be based on these versions.

@@ -40,6 +40,7 @@ pub(super) fn ops(reach: ModelReach, n: usize) -> impl Strategy<Value = Vec<Mode
             value: Some(n),
             guard: GuardOp::Any,
             expires_after: None,
+            joint: false,
         };
         ModelOp::Define(limits.into_iter().map(set).collect())
     });
@@ -303,13 +304,15 @@ fn definition() -> impl Strategy<Value = DefinitionOp> {
     ];
     let value = option::weighted(0.8, 0..samples::VALUES);
     let expires = option::weighted(0.1, select(vec![MINUTE, SECOND]));
-    (table, 0..2_u8, value, guard, expires).prop_map(
-        |(table, name, value, guard, expires_after)| DefinitionOp {
+    let joint = proptest::bool::weighted(0.3);
+    (table, 0..2_u8, value, guard, expires, joint).prop_map(
+        |(table, name, value, guard, expires_after, joint)| DefinitionOp {
             table,
             name,
             value,
             guard,
             expires_after,
+            joint,
         },
     )
 }

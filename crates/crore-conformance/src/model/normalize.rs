@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use crore_core::group::Group;
+use crore_core::group::{Group, SEALED_GROUP_LABEL};
 use crore_core::job::{Dependency, DependencyTarget, Job, Spec};
 use crore_core::machine::Refusal;
 use crore_core::{Code, Delivery, GroupId, JobId, Name, Revision, Time};
@@ -70,6 +70,7 @@ impl ObservedStore {
             Pushed::New(id) => Pushed::New(self.job_id(id)),
             Pushed::Duplicate(id) => Pushed::Duplicate(self.job_id(id)),
             Pushed::Broken(thing) => Pushed::Broken(self.thing(thing)),
+            Pushed::Sealed(id) => Pushed::Sealed(self.group_id(id)),
             Pushed::BrokenBy(place) => Pushed::BrokenBy(place),
         }
     }
@@ -103,9 +104,15 @@ impl ObservedStore {
     /// Normalizes a job. An expired result is removed: it is never visible, and a store may or may not keep it.
     pub(super) fn job(&mut self, mut job: Job, now: Time) -> Job {
         job.id = self.job_id(job.id);
-        let Spec { group, parent, after, .. } = &*job.spec;
-        if group.is_some() || parent.is_some() || !after.is_empty() {
+        let Spec { group, parent, after, labels, .. } = &*job.spec;
+        let has_sealed_group = labels.contains_key(SEALED_GROUP_LABEL);
+        if group.is_some() || parent.is_some() || !after.is_empty() || has_sealed_group {
             let spec = Arc::make_mut(&mut job.spec);
+            if let Some(label) = spec.labels.get_mut(SEALED_GROUP_LABEL)
+                && let Ok(id) = label.parse()
+            {
+                *label = self.group_id(GroupId(id)).to_string();
+            }
             spec.group = spec.group.map(|id| self.group_id(id));
             spec.parent = spec.parent.map(|(id, place)| (self.job_id(id), place));
             for Dependency { on, .. } in &mut spec.after {

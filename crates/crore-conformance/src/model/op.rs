@@ -250,6 +250,7 @@ pub(super) struct DefinitionOp {
     pub(super) value: Option<u8>,
     pub(super) guard: GuardOp,
     pub(super) expires_after: Option<Span>,
+    pub(super) joint: bool,
 }
 
 /// Precondition of a definition.

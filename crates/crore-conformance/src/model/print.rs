@@ -263,7 +263,7 @@ impl Display for PlannedOutcome {
 
 impl Display for DefinitionOp {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        let Self { table, name, value, guard, expires_after } = self;
+        let Self { table, name, value, guard, expires_after, joint } = self;
         write!(f, "{table:?} {} ", samples::entry(*table, *name))?;
         match value {
             Some(n) => match samples::value(*table, *n) {
@@ -277,6 +277,7 @@ impl Display for DefinitionOp {
             GuardOp::Absent => f.write_str(" if absent"),
             GuardOp::At(back) => write!(f, " if at revision −{back}"),
         }?;
+        f.write_str(if *joint { " jointly" } else { "" })?;
         expires_after.map_or(Ok(()), |span| write!(f, " for {span:?}"))
     }
 }

@@ -90,7 +90,9 @@ pub(super) const fn recorded_push(pushed: Pushed) -> response::RecordedPush {
     match pushed {
         Pushed::New(id) => response::RecordedPush::New(id),
         Pushed::Duplicate(id) => response::RecordedPush::Duplicate(id),
-        Pushed::Broken(_) | Pushed::BrokenBy(_) => response::RecordedPush::Broken,
+        Pushed::Broken(_) | Pushed::Sealed(_) | Pushed::BrokenBy(_) => {
+            response::RecordedPush::Broken
+        }
     }
 }
 

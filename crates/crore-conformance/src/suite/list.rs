@@ -98,7 +98,10 @@ macro_rules! conformance_jobs_list {
                 a_dependency_on_an_ended_group_does_not_wait
                 a_group_releases_no_job_twice
                 a_follow_up_may_join_a_group
-                a_follow_up_that_joins_its_parents_group_holds_it;
+                a_follow_up_that_joins_its_parents_group_holds_it
+                a_sealed_group_refuses_pushed_members
+                a_duplicate_of_a_member_of_a_sealed_group_is_a_duplicate
+                a_follow_up_of_another_job_is_stored_without_the_sealed_group;
             limits:
                 no_more_jobs_run_than_a_limit_allows
                 a_limit_holds_over_queues_kinds_and_claims
@@ -273,6 +276,7 @@ macro_rules! conformance_whole_list {
                 revisions_of_a_name_grow_and_never_restart
                 a_definition_applies_only_if_its_guard_holds
                 each_definition_has_a_result_in_order
+                joint_definitions_apply_all_or_none
                 one_name_may_be_used_in_several_tables
                 an_entry_is_missing_after_its_expiry
                 a_limit_and_a_pause_expire

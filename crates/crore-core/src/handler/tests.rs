@@ -118,9 +118,9 @@ fn follow(kind: &str, gives: FollowUpPayload) -> FollowUpHandler {
 }
 
 #[test]
-fn each_item_that_is_not_empty_becomes_a_job_of_each_handler_that_is_known() {
+fn each_item_that_is_not_empty_becomes_a_job_of_each_kind() {
     let next =
-        [follow("a", FollowUpPayload::Items), follow("gone", FollowUpPayload::Items)].to_vec();
+        [follow("a", FollowUpPayload::Items), follow("external", FollowUpPayload::Items)].to_vec();
     let known: BTreeMap<Name, Handler> = [(name("a"), handler())].into();
     let result = join_items(&[b"one", b"", b"\xff"]);
     let handler = Handler { next, ..handler() };
@@ -128,8 +128,15 @@ fn each_item_that_is_not_empty_becomes_a_job_of_each_handler_that_is_known() {
     let jobs = handler
         .follow_ups(&job("k", &[]), end, (Time::from_millis(0), 1000), |kind| known.get(kind));
     let told: Vec<_> = jobs.iter().map(|job| (&*job.spec.payload.bytes, &job.spec.kind)).collect();
-    assert_eq!(told, [(&b"one"[..], &name("a")), (&b"\xff"[..], &name("a"))]);
-    assert!(jobs.iter().all(|job| job.spec.priority == 7 && job.spec.queue == name("default")));
+    let (a, external) = (name("a"), name("external"));
+    let items = [&b"one"[..], &b"\xff"[..]];
+    assert_eq!(
+        told,
+        [(items[0], &a), (items[1], &a), (items[0], &external), (items[1], &external)]
+    );
+    let queues: Vec<_> = jobs.iter().map(|job| job.spec.queue.as_str()).collect();
+    assert_eq!(queues, ["default", "default", "external", "external"]);
+    assert!(jobs.iter().all(|job| job.spec.priority == 7));
 }
 
 #[test]

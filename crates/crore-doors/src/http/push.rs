@@ -3,7 +3,7 @@
 use axum::extract::State;
 use axum::response::Response;
 use crore::IdempotencyKey;
-use crore::push::{BatchResult, PushResult};
+use crore::push::{BatchResult, PushResult, sealed_group};
 use crore_api::body::RawBody;
 use crore_api::calls::{broken_dependency, pushed_result, refused_result, unreadable_job};
 use crore_api::negotiation::Responder;
@@ -71,6 +71,7 @@ pub(super) async fn push(
                     Err(invalid.into())
                 }
                 Some(PushResult::Broken(thing)) => Err(broken_dependency(thing).into()),
+                Some(PushResult::Sealed(id)) => Err(sealed_group(id).into()),
                 Some(result) => Ok(single_response(reply, &pushed_result(0, result))),
                 None => Err(Fault::new(Code::Refused, "nothing was pushed")),
             }

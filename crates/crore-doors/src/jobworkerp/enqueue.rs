@@ -157,8 +157,8 @@ async fn push(doors: &Doors, grant: &Grant, job: NewJob) -> Result<JobId, Status
             Err(already_exists("uniq_key", format!("key `{key}` is in use by job {id}")))
         }
         Some(PushResult::Invalid(bad)) => Err(invalid(with_job_request_fields(bad))),
-        // Jobs of this door have no dependencies.
-        Some(PushResult::Broken(_) | PushResult::BrokenBy(_)) | None => {
+        // Jobs of this door have no dependencies and no group.
+        Some(PushResult::Broken(_) | PushResult::Sealed(_) | PushResult::BrokenBy(_)) | None => {
             Err(failed(crore::Error::Stopping))
         }
     }

@@ -36,7 +36,11 @@ impl JobService for JobworkerpService {
                 let acted =
                     self.0.engine().jobs().act(which, &JobAction::Cancel).await.map_err(failed)?;
                 // A running job may already have been asked to stop.
-                matches!(acted, ActionResult::Applied(_) | ActionResult::Refused(Refusal::Nothing))
+                matches!(
+                    acted,
+                    ActionResult::Applied(_)
+                        | ActionResult::Refused { refusal: Refusal::Nothing, .. }
+                )
             }
             None => false,
         };

@@ -121,8 +121,8 @@ impl WorkCall {
                         tracing::info!(?id, job = %first, "duplicate job ignored");
                     }
                     PushResult::Invalid(bad) => return Err(refused(id, with_lakh_fields(bad))),
-                    // Jobs of this door have no dependencies.
-                    PushResult::Broken(_) | PushResult::BrokenBy(_) => {}
+                    // Jobs of this door have no dependencies and no group.
+                    PushResult::Broken(_) | PushResult::Sealed(_) | PushResult::BrokenBy(_) => {}
                 }
             }
             Ok(())

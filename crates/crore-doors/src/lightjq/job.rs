@@ -144,8 +144,8 @@ pub(super) async fn cancel(
     }
     match doors.engine().jobs().act(job.id.into(), &JobAction::Delete).await? {
         ActionResult::Applied(_) => Ok(Responder::no_content()),
-        ActionResult::Refused(Refusal::Running | Refusal::Stale) => Err(began()),
-        ActionResult::Refused(_) => {
+        ActionResult::Refused { refusal: Refusal::Running | Refusal::Stale, .. } => Err(began()),
+        ActionResult::Refused { .. } => {
             Err(Fault::new(Code::Refused, format!("job {} has ended", job.id)))
         }
         ActionResult::NotFound => Err(missing(job.id)),

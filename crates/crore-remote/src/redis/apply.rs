@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use crore_core::group::JobOrigin;
 use crore_core::job::{ResultRetention, Seen};
 use crore_core::machine::{Change, Effect, NextLive, NextRecord, NextState, ResultChange};
 use crore_core::{JobId, NewJob, Time};
@@ -33,6 +34,7 @@ impl ApplyStep {
             groups: &[],
             jobs: &self.push,
             parent: self.parent,
+            origin: self.parent.map_or(JobOrigin::Tick, |_| JobOrigin::FollowUp(None)),
             freed: self.frees,
         }
     }

@@ -90,6 +90,7 @@ impl Redis {
         if let Some(removed) = input.freed.removed {
             facts.states.remove(&removed);
         }
+        facts.parent_group = self.parent_group(input).await?;
         let mut plan = plan(&self.layout, input, &facts)?;
         let mut held: BTreeMap<SlotIndex, Vec<String>> = BTreeMap::new();
         for (slot, name) in &facts.held {
@@ -106,6 +107,7 @@ impl Redis {
         fields.push(("op", "commit".into()));
         fields.push(("deadline", deadline.into()));
         fields.push(("freed", Arg::list(freed)));
+        fields.push(("joined", Arg::list(plan.joined.iter().map(|id| id.0))));
         fields.push(("ops", Arg::List(home)));
         fields.push(("out", Arg::List(out.collect())));
         let ScriptRun { now, dirty, replies: answers } =
@@ -192,6 +194,18 @@ impl Redis {
             }
         }
         queries
+    }
+
+    /// The group of the parent, if a follow-up joins a group. The group of a job never changes.
+    async fn parent_group(&self, input: PushInput<'_>) -> Result<Option<GroupId>, Error> {
+        let Some(parent) =
+            input.parent.filter(|_| input.jobs.iter().any(|job| job.group.is_some()))
+        else {
+            return Ok(None);
+        };
+        let op = map! { "op" => "group_of", "id" => parent.0 };
+        let reply = self.run_one(self.layout.of_job(parent), op).await?.0;
+        if reply.is_nil() { Ok(None) } else { Ok(Some(GroupId(reply.id()?))) }
     }
 
     /// Loads the states of the jobs that hold taken locks: later jobs of the batch may refer to them.

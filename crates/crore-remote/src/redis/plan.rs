@@ -1,9 +1,10 @@
 //! Plans a push that needs several scripts. Pure: its only input is what the slots reported.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};
 
 use crore_core::dependency::{self, Satisfaction};
-use crore_core::group::{Group, GroupTally};
+use crore_core::group::{Group, GroupAdmission, GroupTally, JobOrigin, SEALED_GROUP_LABEL};
 use crore_core::job::{Dependency, DependencyCondition, DependencyTarget};
 use crore_core::push::{GroupRef, NewDependencyTarget, NewGroup};
 use crore_core::{GroupId, JobId, NewJob, State};
@@ -23,6 +24,8 @@ pub(super) struct PushInput<'a> {
     pub(super) groups: &'a [NewGroup],
     pub(super) jobs: &'a [NewJob],
     pub(super) parent: Option<JobId>,
+    /// Where the jobs come from. The group of a parent is read later, if it matters.
+    pub(super) origin: JobOrigin,
     pub(super) freed: FreedLocks,
 }
 
@@ -85,6 +88,8 @@ pub(super) struct SlotFacts {
     /// The jobs and groups that exist, among those asked for.
     pub(super) states: HashMap<JobId, State>,
     pub(super) counts: HashMap<GroupId, Group>,
+    /// The group of the parent.
+    pub(super) parent_group: Option<GroupId>,
 }
 
 impl SlotFacts {
@@ -98,6 +103,24 @@ impl SlotFacts {
             DependencyTarget::Group(id) => _ = self.counts.insert(id, read_group(reply)?),
         }
         Ok(())
+    }
+
+    /// The group of a new job, or the sealed group that it does not join.
+    fn join(
+        &self,
+        id: GroupId,
+        origin: JobOrigin,
+    ) -> Result<(Option<GroupId>, Option<GroupId>), Pushed> {
+        let group = self.counts.get(&id).ok_or(Pushed::Broken(DependencyTarget::Group(id)))?;
+        let origin = match origin {
+            JobOrigin::FollowUp(_) => JobOrigin::FollowUp(self.parent_group),
+            other => other,
+        };
+        match group.admission(id, origin) {
+            GroupAdmission::Joins => Ok((Some(id), None)),
+            GroupAdmission::StoredOutside => Ok((None, Some(id))),
+            GroupAdmission::Refused => Err(Pushed::Sealed(id)),
+        }
     }
 
     /// Whether a job or group satisfies the need of a new job, given the earlier jobs of its batch.
@@ -120,6 +143,13 @@ impl SlotFacts {
     }
 }
 
+/// A new job that does not join a sealed group.
+fn without_group(new: &NewJob, sealed: GroupId) -> NewJob {
+    let mut new = NewJob { group: None, ..new.clone() };
+    new.spec.labels.insert(SEALED_GROUP_LABEL.to_owned(), sealed.to_string());
+    new
+}
+
 /// A group with one more member.
 fn with_member(group: Group, _member: &AcceptedJob) -> Group {
     group.tallied(GroupTally { size: 1, ..GroupTally::default() })
@@ -129,6 +159,8 @@ fn with_member(group: Group, _member: &AcceptedJob) -> Group {
 struct AcceptedJob {
     index: usize,
     group: Option<GroupId>,
+    /// The group that it does not join because that is sealed.
+    sealed_group: Option<GroupId>,
     after: Vec<Dependency>,
     /// Open dependencies, and whether each is in the same batch.
     open: Vec<(Dependency, bool)>,
@@ -138,6 +170,8 @@ struct AcceptedJob {
 pub(super) struct PushPlan {
     pub(super) answers: Vec<Pushed>,
     pub(super) ops: BTreeMap<SlotIndex, Vec<Arg>>,
+    /// Stored groups in the home that jobs join because they are open.
+    pub(super) joined: Vec<GroupId>,
 }
 
 pub(super) fn plan(
@@ -151,7 +185,10 @@ pub(super) fn plan(
     for (index, job) in input.jobs.iter().enumerate() {
         let names = locks(layout, job);
         let holder = names.iter().find_map(|(_, name)| taken.get(name)).copied();
-        let answer = match (holder, resolve_references(facts, &answers, &accepted, index, job)) {
+        let answer = match (
+            holder,
+            resolve_references((facts, input.origin), &answers, &accepted, index, job),
+        ) {
             (Some(id), _) => Pushed::Duplicate(id),
             (None, Err(broken)) => broken,
             (None, Ok(job)) => {
@@ -164,24 +201,27 @@ pub(super) fn plan(
         answers.push(answer);
     }
     let ops = slot_ops(layout, input, facts, &accepted)?;
-    Ok(PushPlan { answers, ops })
+    let open = |id: &GroupId| facts.counts.get(id).is_some_and(|group| !group.sealed);
+    let joined = accepted.iter().filter_map(|job| job.group).filter(open);
+    let joined = joined.filter(|id| layout.of_group(*id) == input.home).collect();
+    Ok(PushPlan { answers, ops, joined })
 }
 
 /// Resolves the references of a job.
 fn resolve_references(
-    facts: &SlotFacts,
+    (facts, origin): (&SlotFacts, JobOrigin),
     answers: &[Pushed],
     earlier: &[AcceptedJob],
     index: usize,
     job: &NewJob,
 ) -> Result<AcceptedJob, Pushed> {
-    let group = match job.group {
-        None => None,
-        Some(GroupRef::New(n)) => facts.groups.get(n).copied(),
-        Some(GroupRef::Id(id)) if facts.counts.contains_key(&id) => Some(id),
-        Some(GroupRef::Id(id)) => return Err(Pushed::Broken(DependencyTarget::Group(id))),
+    let (group, sealed_group) = match job.group {
+        None => (None, None),
+        Some(GroupRef::New(n)) => (facts.groups.get(n).copied(), None),
+        Some(GroupRef::Id(id)) => facts.join(id, origin)?,
     };
-    let mut accepted = AcceptedJob { index, group, after: Vec::new(), open: Vec::new() };
+    let mut accepted =
+        AcceptedJob { index, group, sealed_group, after: Vec::new(), open: Vec::new() };
     for after in &job.after {
         let (on, fresh) = match after.on {
             NewDependencyTarget::Job(id) => (DependencyTarget::Job(id), false),
@@ -245,7 +285,11 @@ fn slot_ops(
                 ops.entry(at).or_default().push(op);
             }
         }
-        let mut fields = put_fields(layout, slot, new, input.parent.map(|id| (id, job.index)))?;
+        let new = match job.sealed_group {
+            None => Cow::Borrowed(new),
+            Some(id) => Cow::Owned(without_group(new, id)),
+        };
+        let mut fields = put_fields(layout, slot, &new, input.parent.map(|id| (id, job.index)))?;
         fields.push(("op", "put".into()));
         fields.push(("id", id.0.into()));
         fields.push(("waits", job.open.len().into()));

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use crore_core::group::JobOrigin;
 use crore_core::job::DueTime;
 use crore_core::push::GroupRef;
 use crore_core::{Batch, GroupId, JobId, NewJob, Time};
@@ -156,6 +157,7 @@ impl Redis {
             groups: &batch.groups,
             jobs: &batch.jobs,
             parent: None,
+            origin: JobOrigin::Push,
             freed: FreedLocks::default(),
         };
         match self.commit(Vec::new(), input).await? {

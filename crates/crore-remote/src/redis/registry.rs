@@ -45,7 +45,7 @@ fn define_op(define: &Define) -> Result<Arg, Error> {
     let queue = (table == RegistryTable::Queues).then(|| escape(define.name.as_str()));
     let most = Time::MAX.as_millis().unsigned_abs();
     Ok(map! {
-        "op" => "define", "table" => variant_name(&table)?, "name" => define.name.as_str(),
+        "joint" => define.joint, "table" => variant_name(&table)?, "name" => define.name.as_str(),
         "guard" => guard, "revision"? revision, "value"? value, "cursor"? cursor,
         "expires"? define.expires_after.map(|span| span.as_millis().min(most)),
         "queue"? queue, "paused" => paused,
@@ -76,9 +76,11 @@ impl Redis {
     pub(super) async fn define_all(&self, definitions: Vec<Define>) -> Result<Vec<Defined>, Error> {
         let ops = definitions.iter().map(define_op).collect::<Result<_, _>>()?;
         let slot = self.layout.registry();
-        let ScriptRun { dirty, replies: answers, .. } = self.run(slot, ops).await?;
+        let op = map! { "op" => "define", "all" => Arg::List(ops) };
+        let ScriptRun { dirty, replies: answers, .. } = self.run(slot, vec![op]).await?;
         self.deliver_after_commit(dirty.then_some(slot)).await?;
-        answers.into_iter().map(read_defined).collect()
+        let reply = answers.into_iter().next().ok_or_else(|| corrupt("no answer"))?;
+        reply.list()?.into_iter().map(read_defined).collect()
     }
 
     pub(super) async fn read_entries(

@@ -224,7 +224,9 @@ fn find_mistakes(
     let missing = after.iter().filter(|kind| of(kind).is_none());
     let mut lines: Vec<_> = missing
         .map(|kind| {
-            format!("kind `{kind}` has no handler yet: no follow-up jobs of this kind are pushed until it has one")
+            format!(
+                "kind `{kind}` has no handler yet: its follow-up jobs wait in the queue `{kind}` for an external worker"
+            )
         })
         .collect();
     let gives_items = |from: &&Value| {

@@ -121,6 +121,8 @@ fn dead_jobs_are_listed_and_retried_together() {
     let all = ["job", "retry", "--state", "dead", "--queue", "mail", "-o", "json"];
     let would = parsed(&server.run(&[&all[..], &["--dry-run"]].concat()).success());
     assert_eq!((&would["done"], &would["dry_run"]), (&json!(3), &json!(true)));
+    let would = server.run(&["job", "retry", "--state", "dead", "--dry-run"]).success();
+    assert_eq!(would, "would retry 3 jobs\n");
     assert_eq!(server.get("/v1/jobs?state=dead")["jobs"].as_array().map(Vec::len), Some(3));
     assert_eq!(parsed(&server.run(&[&all[..], &["--yes"]].concat()).success())["done"], 3);
     assert_eq!(server.get("/v1/jobs?state=ready")["jobs"].as_array().map(Vec::len), Some(3));

@@ -5,6 +5,8 @@ use std::net::TcpListener;
 use std::sync::mpsc::{Receiver, channel};
 use std::thread;
 
+use serde_json::json;
+
 use crate::binary::{LONG, Server, dir};
 
 /// A Slack server that accepts every message and forwards it to the receiver.
@@ -78,5 +80,31 @@ fn slack_is_notified_as_set_on_the_command_line() {
     let dead = server.run(&["job", "wait", &id, "--for", "20s"]);
     let shown = format!("{}{}", dead.out, dead.err);
     assert!(shown.contains("`--on-success` and `--on-failure`"), "{shown}");
+    server.stop();
+}
+
+/// The follow-ups of a handler and of a report reach the workers of a kind that has no handler.
+#[test]
+fn a_follow_up_of_a_kind_without_a_handler_waits_for_external_workers() {
+    let dir = dir();
+    let server = Server::start(dir.path(), &["--memory", "--allow-runner", "command"]);
+    let settings = r#"{"program": "echo", "args": ["made by a handler"]}"#;
+    let set = server.run(&["handler", "set", "make", "command", settings, "--next", "external"]);
+    assert!(set.err.contains("wait in the queue `external`"), "{set:?}");
+    server.run(&["job", "push", "make"]).success();
+    let ask = json!({ "queues": ["external"], "worker": "w", "wait": "30s" });
+    let fetch = || server.post("/v1/fetch", &ask)["jobs"][0].clone();
+    let job = fetch();
+    assert_eq!(
+        (&job["kind"], &job["payload_base64"]),
+        (&json!("external"), &json!("bWFkZSBieSBhIGhhbmRsZXIK"))
+    );
+
+    let next = json!([{ "kind": "external", "payload": "from a report" }]);
+    let report = json!({
+        "id": job["id"], "delivery": job["delivery"], "outcome": "done", "on_done": next,
+    });
+    server.post("/v1/finish", &json!({ "jobs": [report] }));
+    assert_eq!(fetch()["payload"], "from a report");
     server.stop();
 }

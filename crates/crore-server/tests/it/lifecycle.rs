@@ -87,6 +87,23 @@ fn a_store_below_the_required_durability_is_refused() {
     server.stop();
 }
 
+/// Syncs succeed in memory, but a power failure loses the files.
+#[test]
+fn a_data_directory_in_memory_does_not_survive_a_power_failure() {
+    let in_memory = tempfile::tempdir_in("/dev/shm").expect("a directory in memory");
+    let data = in_memory.path().join("jobs").display().to_string();
+    let dir = dir();
+    let refused = ["--data", &data, "--set", "store.require=D2"];
+    let ran = run(dir.path(), &[&["serve", "--listen", "127.0.0.1:0"], &refused[..]].concat());
+    assert_eq!(ran.code, Some(2), "{ran:?}");
+    for words in ["`store.require` demands D2", &data, "`tmpfs`", "`--data`"] {
+        assert!(ran.err.contains(words), "{words}: {}", ran.err);
+    }
+    let server = Server::start(dir.path(), &["--data", &data, "--set", "store.require=D1"]);
+    assert_eq!(server.get("/v1/info")["durability"], "D1");
+    server.stop();
+}
+
 #[test]
 fn a_fetch_of_large_jobs_is_cut_short_and_the_rest_comes_next() {
     let dir = dir();

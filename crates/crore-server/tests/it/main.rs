@@ -13,6 +13,7 @@ mod dev;
 mod disk_failure;
 mod drain;
 mod follow_ups;
+mod groups;
 mod grpc;
 mod guide;
 mod handlers;

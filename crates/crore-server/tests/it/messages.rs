@@ -2,6 +2,7 @@
 
 use crore_testkit::eventually;
 use rcgen::{CertifiedKey, generate_simple_self_signed};
+use serde_json::json;
 
 use crate::binary::{KilledChild, LONG, Server, dir, run};
 
@@ -59,6 +60,13 @@ fn a_schedule_has_no_flags_that_make_sense_for_one_job_only() {
         assert_eq!(ran.code, Some(2), "{ran:?}");
         assert!(ran.err.contains(&format!("'{flag}'")), "{}", ran.err);
     }
+    let server = Server::start(dir.path(), &["--memory"]);
+    for (field, value) in [("due", "2027-01-01T00:00:00Z"), ("client_id", "mine")] {
+        let schedule = json!({ "timing": "every 1m", "job": { "kind": "k", field: value } });
+        let (status, problem) = server.call("PUT", "/v1/schedules/n", Some(&schedule));
+        assert_eq!((status, &problem["field"]), (400, &json!(format!("job.{field}"))), "{problem}");
+    }
+    server.stop();
 }
 
 #[test]
@@ -116,4 +124,44 @@ fn a_job_whose_handler_has_no_channel_says_which_one_is_missing() {
     });
     drop(host);
     server.stop_soon();
+}
+
+#[test]
+fn a_refused_action_names_the_state_of_the_job_and_the_states_that_allow_it() {
+    let dir = dir();
+    let server = Server::start(dir.path(), &["--memory"]);
+    let push = |kind: &str| server.run(&["job", "push", kind, "-q"]).success().trim().to_owned();
+    let (ready, running, cancelled) = (push("ready"), push("running"), push("cancelled"));
+    server.post("/v1/fetch", &json!({ "queues": ["running"], "worker": "w" }));
+    server.run(&["job", "cancel", &cancelled]).success();
+    let refused = |arguments: &[&str]| {
+        let ran = server.run(arguments);
+        assert_eq!(ran.code, Some(4), "{ran:?}");
+        ran.err
+    };
+    for (arguments, why) in [
+        (
+            &["job", "retry", &ready] as &[_],
+            "is ready and cannot be retried; only scheduled, dead and cancelled jobs can",
+        ),
+        (
+            &["job", "cancel", &cancelled],
+            "is cancelled and cannot be cancelled; only waiting, scheduled, ready and running jobs can",
+        ),
+        (
+            &["job", "rm", &running],
+            "is running and cannot be deleted; only waiting, scheduled, ready, done, dead and cancelled jobs can",
+        ),
+        (
+            &["job", "edit", &running, "--priority", "1"],
+            "is running and cannot be changed; only waiting, scheduled and ready jobs can",
+        ),
+    ] {
+        let err = refused(arguments);
+        assert!(err.contains(&format!("job {} {why}", arguments[2])), "{err}");
+    }
+    server.run(&["job", "cancel", &running]).success();
+    let err = refused(&["job", "cancel", &running]);
+    assert!(err.contains("is running and has already been asked to stop"), "{err}");
+    server.stop();
 }

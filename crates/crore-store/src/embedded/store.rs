@@ -10,7 +10,7 @@ use crore_core::group::Group;
 use crore_core::{Batch, Clock, GroupId, Job, JobId, Live, Name, Span, Time};
 
 use super::commit::SyncMode;
-use super::disk::{Directory, Disk};
+use super::disk::{Directory, Disk, in_memory_file_system};
 use super::inner::{EmbeddedInner, OperationResult, WaitsForCommit};
 use super::keeper::StoreLoad;
 use super::log::Log;
@@ -35,6 +35,8 @@ pub struct Embedded {
     inner: Arc<EmbeddedInner>,
     threads: Mutex<Vec<JoinHandle<()>>>,
     open_report: OpenReport,
+    /// Whether a power failure loses the directory.
+    is_in_memory: bool,
 }
 
 /// Problems of an open store.
@@ -53,7 +55,8 @@ impl Embedded {
     /// until the store is [closed](Self::close) or dropped.
     pub fn open(dir: &Path, clock: Arc<dyn Clock>, options: Options) -> Result<Self, Error> {
         let disk = Directory::open(dir).map_err(|error| Error::Unavailable(Box::new(error)))?;
-        let store = Self::open_on(Arc::new(disk), clock, options)?;
+        let mut store = Self::open_on(Arc::new(disk), clock, options)?;
+        store.is_in_memory = in_memory_file_system(dir).is_some();
         let inner = Arc::clone(&store.inner);
         let start = |name: &str, work: fn(&EmbeddedInner)| {
             let inner = Arc::clone(&inner);
@@ -77,7 +80,8 @@ impl Embedded {
     ) -> Result<Self, Error> {
         let seed = RandomState::new().hash_one(clock.now().as_millis());
         let (inner, found) = EmbeddedInner::open(disk, clock, options, seed)?;
-        Ok(Self { inner: Arc::new(inner), threads: Mutex::default(), open_report: found })
+        let (inner, threads) = (Arc::new(inner), Mutex::default());
+        Ok(Self { inner, threads, open_report: found, is_in_memory: false })
     }
 
     pub(crate) fn inner(&self) -> &EmbeddedInner {
@@ -346,8 +350,8 @@ impl Store for Embedded {
 
     fn durability(&self) -> Durability {
         match self.inner.options.durability {
-            When::Always => Durability::Power,
-            When::Interval | When::None => Durability::Process,
+            When::Always if !self.is_in_memory => Durability::Power,
+            When::Always | When::Interval | When::None => Durability::Process,
         }
     }
 

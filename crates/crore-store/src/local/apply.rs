@@ -110,9 +110,9 @@ impl<R: JobRecords> LocalIndex<R> {
             }
             Effect::Push(jobs) => {
                 if planted!("bug-6") {
-                    self.push_jobs(jobs.clone(), Some(id), now)?;
+                    self.push_jobs(jobs.clone(), Some((id, spec.group)), now)?;
                 }
-                return self.push_jobs(jobs, Some(id), now);
+                return self.push_jobs(jobs, Some((id, spec.group)), now);
             }
         }
         Ok(Vec::new())

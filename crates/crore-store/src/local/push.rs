@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use crore_core::dependency::{self, Satisfaction};
-use crore_core::group::{Group, GroupTally};
+use crore_core::group::{Group, GroupAdmission, GroupTally, JobOrigin, SEALED_GROUP_LABEL};
 use crore_core::job::{Dependency, DependencyCondition, DependencyTarget};
 use crore_core::push::{GroupRef, NewDependencyTarget};
-use crore_core::{Batch, GroupId, Job, JobId, Live, NewJob, Time};
+use crore_core::{Batch, GroupId, Job, JobId, Live, NewJob, Spec, Time};
 
 use super::LocalIndex;
 use super::records::JobRecords;
@@ -14,8 +14,9 @@ use crate::Error;
 use crate::bug::planted;
 use crate::jobs::{Pushed, PushedBatch};
 
-/// Results of the same batch so far.
+/// Where the jobs of a batch come from, and its results so far.
 struct EarlierInBatch<'a> {
+    origin: JobOrigin,
     groups: &'a [GroupId],
     jobs: &'a [Pushed],
 }
@@ -36,8 +37,8 @@ impl<R: JobRecords> LocalIndex<R> {
                 jobs.push(Pushed::New(JobId(self.next_id())));
                 continue;
             }
-            let pushed =
-                self.push_one(job, None, &EarlierInBatch { groups: &groups, jobs: &jobs }, now)?;
+            let earlier = EarlierInBatch { origin: JobOrigin::Push, groups: &groups, jobs: &jobs };
+            let pushed = self.push_one(job, None, &earlier, now)?;
             jobs.push(pushed);
         }
         for (id, new) in groups.iter().zip(&batch.groups) {
@@ -50,17 +51,18 @@ impl<R: JobRecords> LocalIndex<R> {
         Ok(PushedBatch { now, groups, jobs })
     }
 
-    /// Pushes the follow-ups of a job, or the jobs of a tick.
+    /// Pushes the follow-ups of a job with its group, or the jobs of a tick.
     pub(super) fn push_jobs(
         &mut self,
         jobs: Vec<NewJob>,
-        parent: Option<JobId>,
+        parent: Option<(JobId, Option<GroupId>)>,
         now: Time,
     ) -> Result<Vec<Pushed>, Error> {
+        let origin = parent.map_or(JobOrigin::Tick, |(_, group)| JobOrigin::FollowUp(group));
         let mut pushed = Vec::with_capacity(jobs.len());
         for (nth, job) in (0u32..).zip(jobs) {
-            let earlier = EarlierInBatch { groups: &[], jobs: &pushed };
-            let parent = parent.map(|id| (id, nth));
+            let earlier = EarlierInBatch { origin, groups: &[], jobs: &pushed };
+            let parent = parent.map(|(id, _)| (id, nth));
             let result = self.push_one(job, parent, &earlier, now)?;
             pushed.push(result);
         }
@@ -83,9 +85,11 @@ impl<R: JobRecords> LocalIndex<R> {
             return Ok(Pushed::Duplicate(id));
         }
         spec.parent = parent.or(spec.parent);
-        match new.group.map(|group| self.find_group(group, earlier)).transpose() {
-            Ok(group) => spec.group = group,
-            Err(broken) => return Ok(broken),
+        spec.group = None;
+        if let Some(group) = new.group
+            && let Err(refused) = self.join(group, earlier, spec)
+        {
+            return Ok(refused);
         }
         let mut waits = Vec::new();
         spec.after.clear();
@@ -128,12 +132,27 @@ impl<R: JobRecords> LocalIndex<R> {
         self.last_id
     }
 
-    fn find_group(&self, group: GroupRef, earlier: &EarlierInBatch<'_>) -> Result<GroupId, Pushed> {
+    /// Sets the group of a new job.
+    fn join(
+        &self,
+        group: GroupRef,
+        earlier: &EarlierInBatch<'_>,
+        spec: &mut Spec,
+    ) -> Result<(), Pushed> {
         let id = match group {
             GroupRef::Id(id) => id,
             GroupRef::New(n) => earlier.groups.get(n).copied().unwrap_or_default(),
         };
-        self.dependencies.group(id).map(|_| id).ok_or(Pushed::Broken(DependencyTarget::Group(id)))
+        let group = self.dependencies.group(id);
+        let group = group.ok_or(Pushed::Broken(DependencyTarget::Group(id)))?;
+        match group.admission(id, earlier.origin) {
+            GroupAdmission::Joins => spec.group = Some(id),
+            GroupAdmission::StoredOutside => {
+                spec.labels.insert(SEALED_GROUP_LABEL.to_owned(), id.to_string());
+            }
+            GroupAdmission::Refused => return Err(Pushed::Sealed(id)),
+        }
+        Ok(())
     }
 
     /// Whether the group or job that a new job waits for satisfies its condition.

@@ -10,8 +10,7 @@ use super::LocalIndex;
 use super::records::JobRecords;
 use super::side::SideKey;
 use crate::registry::{
-    Define, DefineAction, DefineGuard, Defined, QueueSettings, RegistryEntry, RegistryTable,
-    RegistryValue,
+    Define, DefineAction, Defined, QueueSettings, RegistryEntry, RegistryTable, RegistryValue,
 };
 
 #[derive(Debug, Default)]
@@ -52,18 +51,14 @@ impl RegistryEntries {
         }
     }
 
-    /// Sets or removes an entry; `None` if its guard does not hold.
-    fn define(&mut self, define: &Define, now: Time) -> Option<Revision> {
+    fn guard_holds(&self, define: &Define, now: Time) -> bool {
+        let current = self.get(define.table(), &define.name, now).map(|entry| entry.revision);
+        define.guard.holds(current)
+    }
+
+    /// Sets or removes an entry, whatever its guard.
+    fn define(&mut self, define: &Define, now: Time) -> Revision {
         let (table, name) = (define.table(), &define.name);
-        let current = self.get(table, name, now).map(|entry| entry.revision);
-        let holds = match define.guard {
-            DefineGuard::Any => true,
-            DefineGuard::Absent => current.is_none(),
-            DefineGuard::At(revision) => current == Some(revision),
-        };
-        if !holds {
-            return None;
-        }
         self.remove(table, name);
         self.revision = self.revision.next();
         if let DefineAction::Set(value) = &define.action {
@@ -71,7 +66,7 @@ impl RegistryEntries {
             let (name, value, revision) = (name.clone(), value.clone(), self.revision);
             self.put(table, RegistryEntry { name, value, revision, expires_at });
         }
-        Some(self.revision)
+        self.revision
     }
 
     fn remove(&mut self, table: RegistryTable, name: &Name) {
@@ -112,20 +107,27 @@ impl RegistryEntries {
 
 impl<R: JobRecords> LocalIndex<R> {
     pub(crate) fn define(&mut self, definitions: &[Define], now: Time) -> Vec<Defined> {
-        definitions
-            .iter()
-            .map(|define| match self.definitions.define(define, now) {
-                None => Defined::Stale,
-                Some(revision) => {
-                    let value = match &define.action {
-                        DefineAction::Set(value) => Some(value.clone()),
-                        DefineAction::Remove(_) => None,
-                    };
-                    self.put_into_effect(define.table(), &define.name, value);
-                    Defined::Yes(revision)
-                }
-            })
-            .collect()
+        let mut joint = definitions.iter().filter(|define| define.joint);
+        let joint_hold = joint.all(|define| self.definitions.guard_holds(define, now));
+        let mut results = Vec::with_capacity(definitions.len());
+        for define in definitions {
+            let holds = match define.joint {
+                true => joint_hold,
+                false => self.definitions.guard_holds(define, now),
+            };
+            results.push(if holds { self.define_one(define, now) } else { Defined::Stale });
+        }
+        results
+    }
+
+    fn define_one(&mut self, define: &Define, now: Time) -> Defined {
+        let revision = self.definitions.define(define, now);
+        let value = match &define.action {
+            DefineAction::Set(value) => Some(value.clone()),
+            DefineAction::Remove(_) => None,
+        };
+        self.put_into_effect(define.table(), &define.name, value);
+        Defined::Yes(revision)
     }
 
     /// Removes up to `n` expired entries, and returns how many.

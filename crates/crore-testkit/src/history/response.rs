@@ -73,7 +73,7 @@ pub enum RecordedPush {
     New(JobId),
     /// Not stored: this job holds its unique key.
     Duplicate(JobId),
-    /// Not stored: it refers to a job or group that does not exist or cannot succeed.
+    /// Not stored: it refers to a job or group that does not exist or cannot succeed, or joins a sealed group.
     Broken,
 }
 

@@ -329,4 +329,25 @@ pub struct Reason {
     pub reason: String,
     /// Description for operators.
     pub detail: String,
+    /// For `waits-for`: the jobs and groups that have not ended as required.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub on: Vec<Awaited>,
+}
+
+/// A job or group that a job waits for.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Awaited {
+    /// The job.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub job: Option<Id>,
+    /// The group.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub group: Option<Id>,
+    /// Condition.
+    pub needs: Needs,
+    /// State of the job; `open` or `sealed` for a group; `removed`; absent if the token may not see it.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub state: Option<String>,
+    /// Its state, and what would end the wait.
+    pub detail: String,
 }

@@ -6,6 +6,7 @@ use crore::block_on;
 use crore::core::handler::HandlerSchedule;
 use crore::core::schedule::{Missed, Timing};
 use crore::core::{Handler, Revision};
+use crore::store::registry::RegistryTable;
 
 use crate::faulty_store::{FaultyStore, Verb};
 use crate::handlers::handler;
@@ -96,6 +97,35 @@ fn a_rename_is_one_write() {
     assert_eq!(*names.lock().expect("no panic"), ["handler:b"]);
     let all = block_on(scene.engine.handlers().list()).expect("handlers");
     assert_eq!(all.keys().map(ToString::to_string).collect::<Vec<_>>(), ["b"]);
+}
+
+/// No moment, and so no crash, leaves a half of the rename.
+#[test]
+fn a_rename_to_a_kind_that_is_taken_meanwhile_changes_nothing() {
+    let (scene, sick) = FaultyStore::test_engine();
+    let (first, seen) = set(&scene, planned("every 5s"));
+    let (engine, store) = (scene.engine.clone(), Arc::clone(&scene.store));
+    let (again, names) = (Arc::clone(&sick), Arc::new(Mutex::new(Vec::new())));
+    let after_one_write = Arc::clone(&names);
+    let record = move || {
+        for table in [RegistryTable::Handlers, RegistryTable::Schedules] {
+            let entries = block_on(store.entries(table, None, 10)).expect("entries");
+            let names = entries.iter().map(|entry| entry.name.to_string());
+            after_one_write.lock().expect("no panic").extend(names);
+        }
+    };
+    // After two reads of the rename, and before it writes.
+    sick.after_next_call(Verb::Entries, move || {
+        let last = Arc::clone(&again);
+        again.after_next_call(Verb::Entries, move || {
+            block_on(engine.handlers().set(name("b"), handler())).expect("set");
+            last.after_next_call(Verb::Define, record);
+        });
+    });
+    let renamed = block_on(scene.engine.handlers().rename((name("a"), seen), name("b"), first));
+    assert!(!renamed.expect("asked"));
+    assert_eq!(*names.lock().expect("no panic"), ["a", "b", "crore.handlers", "handler:a"]);
+    assert_eq!(known(&scene).map(|(_, revision)| revision), Some(seen));
 }
 
 #[test]

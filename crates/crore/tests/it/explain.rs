@@ -4,10 +4,10 @@ use crore::actions::JobAction;
 use crore::block_on;
 use crore::core::job::{DependencyCondition, EndReason, JobRetention};
 use crore::core::limit::Limit;
-use crore::core::machine::Outcome;
-use crore::core::push::{NewDependency, NewDependencyTarget};
-use crore::core::{JobId, Spec};
-use crore::explain::Reason;
+use crore::core::machine::{Outcome, RetryDirective};
+use crore::core::push::{GroupRef, NewDependency, NewDependencyTarget, NewGroup};
+use crore::core::{Batch, JobId, Spec, State};
+use crore::explain::{AwaitedDependency, AwaitedTarget, Reason};
 use crore::fetch::Fetch;
 
 use crate::test_engine::{LEASE, MINUTE, Task, TestEngine, job, name, on_both, spec, wait_for};
@@ -35,8 +35,10 @@ fn every_state_has_a_reason() {
         let on = NewDependencyTarget::Job(first);
         held.after.push(NewDependency { on, needs: DependencyCondition::Success });
         let held = scene.push(held);
-        let on = scene.get(held).spec.after.clone();
-        assert_eq!(reasons(scene, held), [Reason::WaitsFor { left: 1, on, broken: false }]);
+        let needs = DependencyCondition::Success;
+        let on = AwaitedTarget::Job(first, Some(State::Running));
+        let on = vec![AwaitedDependency { needs, on }];
+        assert_eq!(reasons(scene, held), [Reason::WaitsFor { left: 1, of: 1, on, broken: false }]);
         scene.finish(&running, Outcome::Snooze(MINUTE));
         let at = scene.now().after(MINUTE);
         let due = Reason::DueAt { at, after: MINUTE, attempts: 0, error: None };
@@ -107,4 +109,37 @@ fn a_fetch_for_other_jobs_does_not_count_as_waiting() {
     let waiter = Task::waiting(scene.engine.fetch(wait_for("q")));
     assert_eq!(reasons(&scene, id), [Reason::Paused(name("q"))]);
     drop(waiter);
+}
+
+#[test]
+fn a_waiting_job_names_what_it_waits_for() {
+    on_both(|scene| {
+        let group = NewGroup { open: true, maker: None };
+        let mut member = job("q");
+        member.group = Some(GroupRef::New(0));
+        let (first, satisfied) = (scene.push(job("first")), scene.push(job("satisfied")));
+        scene.done(&scene.fetch("satisfied"));
+        let mut waits = job("then");
+        let (success, end) = (DependencyCondition::Success, DependencyCondition::End);
+        waits.after = vec![
+            NewDependency { on: NewDependencyTarget::Job(satisfied), needs: success },
+            NewDependency { on: NewDependencyTarget::Job(first), needs: success },
+            NewDependency { on: NewDependencyTarget::Group(GroupRef::New(0)), needs: end },
+        ];
+        let batch = Batch { groups: vec![group], jobs: vec![member, waits] };
+        let pushed = block_on(scene.engine.push_all(batch)).expect("pushed");
+        let (id, group) = (pushed.jobs[1].id().expect("stored"), pushed.groups[0]);
+        let again = RetryDirective::Never;
+        let failed = Outcome::Failed { error: "no".into(), detail: None, again };
+        scene.finish(&scene.fetch("first"), failed);
+        scene.done(&scene.fetch("q"));
+        let counts = block_on(scene.engine.groups().get(group)).expect("no error");
+        assert_eq!(counts.map(|group| (group.size, group.ran, group.sealed)), Some((1, 1, false)));
+        let dead = AwaitedTarget::Job(first, Some(State::Dead));
+        let on = vec![
+            AwaitedDependency { needs: success, on: dead },
+            AwaitedDependency { needs: end, on: AwaitedTarget::Group(group, counts) },
+        ];
+        assert_eq!(reasons(scene, id), [Reason::WaitsFor { left: 2, of: 3, on, broken: false }]);
+    });
 }

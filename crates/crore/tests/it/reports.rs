@@ -34,6 +34,10 @@ fn state(finished: &FinishResult) -> Option<State> {
     }
 }
 
+fn refused(refusal: Refusal, state: State) -> ActionResult {
+    ActionResult::Refused { refusal, state: Some(state) }
+}
+
 fn renew(job: &Job) -> Renew {
     Renew { id: job.id, delivery: job.live.delivery, span: None }
 }
@@ -166,7 +170,7 @@ fn a_waiting_job_is_cancelled_at_once_and_only_once() {
             scene.act(id, &JobAction::Cancel),
             ActionResult::Applied(Some(State::Cancelled))
         );
-        assert_eq!(scene.act(id, &JobAction::Cancel), ActionResult::Refused(Refusal::Ended));
+        assert_eq!(scene.act(id, &JobAction::Cancel), refused(Refusal::Ended, State::Cancelled));
         assert_eq!(scene.try_fetch("q"), None);
         assert_eq!(scene.act(JobId(4711), &JobAction::Cancel), ActionResult::NotFound);
     });
@@ -182,7 +186,10 @@ fn a_running_job_is_asked_to_stop_and_cancelled_when_it_reports() {
                 scene.act(id, &JobAction::Cancel),
                 ActionResult::Applied(Some(State::Running))
             );
-            assert_eq!(scene.act(id, &JobAction::Cancel), ActionResult::Refused(Refusal::Nothing));
+            assert_eq!(
+                scene.act(id, &JobAction::Cancel),
+                refused(Refusal::Nothing, State::Running)
+            );
             let renewed = block_on(scene.engine.renew(vec![renew(&job)])).expect("answered");
             assert!(matches!(renewed[0], Renewed::Until { stop: true, .. }));
             assert_eq!(state(&scene.finish(&job, outcome)), Some(State::Cancelled));
@@ -220,7 +227,7 @@ fn a_dead_job_retried_by_hand_starts_with_no_attempts() {
         assert_eq!(state(&scene.finish(&scene.fetch("q"), outcome)), Some(State::Dead));
         assert_eq!(scene.act(id, &JobAction::Retry), ActionResult::Applied(Some(State::Ready)));
         assert_eq!(scene.fetch("q").live.attempt, 1);
-        assert_eq!(scene.act(id, &JobAction::Retry), ActionResult::Refused(Refusal::Running));
+        assert_eq!(scene.act(id, &JobAction::Retry), refused(Refusal::Running, State::Running));
     });
 }
 
@@ -229,7 +236,7 @@ fn a_job_can_be_deleted_unless_it_runs() {
     on_both(|scene| {
         let id = scene.push(job("q"));
         let running = scene.fetch("q");
-        assert_eq!(scene.act(id, &JobAction::Delete), ActionResult::Refused(Refusal::Running));
+        assert_eq!(scene.act(id, &JobAction::Delete), refused(Refusal::Running, State::Running));
         scene.done(&running);
         assert_eq!(scene.act(id, &JobAction::Delete), ActionResult::Applied(None));
         assert_eq!(scene.act(id, &JobAction::Delete), ActionResult::NotFound);

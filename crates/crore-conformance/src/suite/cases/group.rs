@@ -1,13 +1,14 @@
 //! Groups count their members, and release the jobs that wait for all of them.
 
-use crore_core::group::Group;
-use crore_core::job::{DependencyCondition, DependencyTarget};
+use crore_core::group::{Group, SEALED_GROUP_LABEL};
+use crore_core::job::{ClientId, DependencyCondition, DependencyTarget};
 use crore_core::machine::{JobEvent, Outcome, Report, RetryDirective};
 use crore_core::push::{GroupRef, NewDependencyTarget};
+use crore_core::unique::UniqueHold;
 use crore_core::{GroupId, JobId, NewJob, Span};
-use crore_store::jobs::{Applied, Pushed, StoreWrite};
+use crore_store::jobs::{Applied, JobSelector, Pushed, StoreWrite};
 
-use super::super::job_builder::{NewJobBuilder, grouped, job, open_group};
+use super::super::job_builder::{NewJobBuilder, grouped, job, name, open_group};
 use super::super::subject::{JobsSubject, expect_ok, failed};
 use super::depend::retried;
 
@@ -233,4 +234,55 @@ pub(in super::super) async fn a_follow_up_that_joins_its_parents_group_holds_it(
         s.done(&s.claim_one("q").await).await;
         assert_eq!(s.claim_ids(&["then"], 9).await, [end]);
     }
+}
+
+pub(in super::super) async fn a_sealed_group_refuses_pushed_members(s: &JobsSubject) {
+    let created_sealed = s.batch(grouped(vec![member()])).await.groups[0];
+    let sealed_later = s.batch(open_group(vec![member()])).await.groups[0];
+    s.write(StoreWrite::Seal(sealed_later)).await;
+    for id in [created_sealed, sealed_later] {
+        let before = group(s, id).await;
+        let late = || job("late").client("native", "late").member(GroupRef::Id(id));
+        let after = job("late").after(NewDependencyTarget::Earlier(0), DependencyCondition::End);
+        let answers = s.batch(vec![late(), after, job("other")]).await.jobs;
+        assert_eq!(answers[..2], [Pushed::Sealed(id), Pushed::BrokenBy(0)]);
+        assert_eq!(group(s, id).await, before, "nothing of it is stored");
+        assert_eq!(s.claim_ids(&["late", "other"], 9).await, [answers[2].id().expect("stored")]);
+    }
+    let client = JobSelector::Client(ClientId { door: name("native"), id: "late".into() });
+    assert_eq!(expect_ok(s.store.get(vec![client])).await, [None]);
+}
+
+/// The result of a duplicate does not depend on the group, so a push can be repeated after the group was sealed.
+pub(in super::super) async fn a_duplicate_of_a_member_of_a_sealed_group_is_a_duplicate(
+    s: &JobsSubject,
+) {
+    let id = s.batch(open_group(Vec::new())).await.groups[0];
+    let keyed = || job("q").unique("key", UniqueHold::UntilEnd).member(GroupRef::Id(id));
+    let first = s.push(keyed()).await;
+    s.write(StoreWrite::Seal(id)).await;
+    assert_eq!(s.try_push(keyed()).await, Pushed::Duplicate(first));
+}
+
+/// No caller can correct the follow-up of another job: it is stored without the sealed group.
+pub(in super::super) async fn a_follow_up_of_another_job_is_stored_without_the_sealed_group(
+    s: &JobsSubject,
+) {
+    let (sealed, _, _) = sealed_pair(s).await;
+    let other = s.batch(open_group(vec![job("first").member(NEW)])).await.groups[0];
+    s.push(job("first")).await;
+    for parent in [Some(other), None] {
+        let first = s.claim_one("first").await;
+        assert_eq!(first.spec.group, parent);
+        let report = Report {
+            on_done: vec![job("second").member(GroupRef::Id(sealed))],
+            ..Outcome::Done { result: None }.into()
+        };
+        let event = JobEvent::Finished { delivery: Some(first.live.delivery), report };
+        s.apply_as_decided(&first, &event).await;
+        let second = s.claim_one("second").await;
+        assert_eq!(second.spec.group, None);
+        assert_eq!(second.spec.labels.get(SEALED_GROUP_LABEL), Some(&sealed.to_string()));
+    }
+    assert_eq!(counts(s, sealed).await, (2, 0, 0));
 }

@@ -185,3 +185,38 @@ pub(in super::super) async fn a_missing_entry_may_be_removed(s: &StoreSubject) {
     assert!(matches!(s.define(remove).await, Defined::Yes(_)), "if it exists");
     assert_eq!(entries(s, RegistryTable::Handlers).await, []);
 }
+
+/// A move of an entry removes it only if its new name is free, and adds it only if it is unchanged.
+pub(in super::super) async fn joint_definitions_apply_all_or_none(s: &StoreSubject) {
+    let seen = revision(s, set("from", "1", DefineGuard::Any)).await;
+    let taken = revision(s, set("taken", "2", DefineGuard::Any)).await;
+    let joint = |define: Define| Define { joint: true, ..define };
+    let moved = |to: &str, seen: Revision| {
+        let remove = Define::remove(RegistryTable::Handlers, name("from"));
+        let remove = Define { guard: DefineGuard::At(seen), ..remove };
+        vec![joint(remove), joint(set(to, "1", DefineGuard::Absent))]
+    };
+    let names = async || -> Vec<(String, Revision)> {
+        let found = entries(s, RegistryTable::Handlers).await;
+        found.into_iter().map(|entry| (entry.name.to_string(), entry.revision)).collect()
+    };
+    let before = names().await;
+    assert_eq!(before, [("from".to_owned(), seen), ("taken".to_owned(), taken)]);
+    for stale in [moved("taken", seen), moved("to", Revision(seen.0 + 1000))] {
+        let answers = expect_ok(s.store.define(stale)).await.into_inner();
+        assert_eq!(answers, [Defined::Stale, Defined::Stale]);
+        assert_eq!(names().await, before);
+    }
+    // A definition that is not joint applies by itself.
+    let mut mixed = moved("taken", seen);
+    mixed.push(set("own", "3", DefineGuard::Absent));
+    let answers = expect_ok(s.store.define(mixed)).await.into_inner();
+    assert!(
+        matches!(answers[..], [Defined::Stale, Defined::Stale, Defined::Yes(_)]),
+        "{answers:?}"
+    );
+    let answers = expect_ok(s.store.define(moved("to", seen))).await.into_inner();
+    assert!(answers.iter().all(|one| matches!(one, Defined::Yes(_))), "{answers:?}");
+    let after: Vec<_> = names().await.into_iter().map(|(name, _)| name).collect();
+    assert_eq!(after, ["own", "taken", "to"]);
+}

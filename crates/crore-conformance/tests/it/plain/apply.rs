@@ -6,6 +6,7 @@ use crore_core::{GroupId, JobId, Name, NewJob, Revision, Time};
 use crore_store::jobs::{Applied, Pushed, StoreWrite};
 use crore_store::registry::{RegistryTable, RegistryValue};
 
+use super::push::Joining;
 use super::records::Records;
 
 impl Records {
@@ -13,9 +14,9 @@ impl Records {
         let applied = match write {
             StoreWrite::Job(change) => self.change_if_seen(change),
             StoreWrite::Seal(id) => self.seal(id),
-            StoreWrite::Tick { schedule, seen, cursor, push } => {
-                self.tick(&schedule, seen, cursor).map(|()| self.push_jobs(push, &[]))
-            }
+            StoreWrite::Tick { schedule, seen, cursor, push } => self
+                .tick(&schedule, seen, cursor)
+                .map(|()| self.push_jobs(push, &[], Joining::Other)),
         };
         applied.map_or(Applied::Stale, Applied::Yes)
     }
@@ -45,7 +46,10 @@ impl Records {
                     self.change_group(group, |group| group.tallied(tally));
                 }
                 Effect::Settle(settled) => self.settle(id, settled),
-                Effect::Push(jobs) => pushed.extend(self.push_jobs(with_parent(jobs, id), &[])),
+                Effect::Push(jobs) => {
+                    let joining = group.map_or(Joining::Other, Joining::EndOfMember);
+                    pushed.extend(self.push_jobs(with_parent(jobs, id), &[], joining));
+                }
             }
         }
         pushed

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crore_core::group::{Group, GroupTally};
+use crore_core::group::{Group, GroupTally, SEALED_GROUP_LABEL};
 use crore_core::job::{Dependency, DependencyTarget};
 use crore_core::push::{GroupRef, NewDependency, NewDependencyTarget};
 use crore_core::{Batch, GroupId, Job, JobId, Live, NewJob, Satisfaction, Spec};
@@ -10,10 +10,20 @@ use crore_store::jobs::{Pushed, PushedBatch};
 
 use super::records::{Lock, Records, Wait};
 
+/// What adds jobs to groups.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Joining {
+    Pushed,
+    /// The end of a member of this group.
+    EndOfMember(GroupId),
+    /// A tick, or the end of a job without a group.
+    Other,
+}
+
 impl Records {
     pub(super) fn push(&mut self, batch: Batch) -> PushedBatch {
         let groups: Vec<GroupId> = batch.groups.iter().map(|_| self.new_group()).collect();
-        let jobs = self.push_jobs(batch.jobs, &groups);
+        let jobs = self.push_jobs(batch.jobs, &groups, Joining::Pushed);
         // Sealed after all members have joined, so that a job that depends on the group waits for all of
         // them, wherever they are in the batch.
         for (id, _) in groups.iter().zip(&batch.groups).filter(|(_, new)| !new.open) {
@@ -23,13 +33,38 @@ impl Records {
     }
 
     /// Pushes jobs that may refer to these new groups, and to each other.
-    pub(super) fn push_jobs(&mut self, jobs: Vec<NewJob>, groups: &[GroupId]) -> Vec<Pushed> {
+    pub(super) fn push_jobs(
+        &mut self,
+        jobs: Vec<NewJob>,
+        groups: &[GroupId],
+        joining: Joining,
+    ) -> Vec<Pushed> {
         let mut answers = Vec::new();
-        for job in jobs {
-            let answer = self.push_job(job, groups, &answers).unwrap_or_else(|refused| refused);
+        for mut job in jobs {
+            let answer = self
+                .check_sealed(&mut job, joining)
+                .and_then(|()| self.push_job(job, groups, &answers))
+                .unwrap_or_else(|refused| refused);
             answers.push(answer);
         }
         answers
+    }
+
+    /// A sealed group takes only follow-ups of its members. Other jobs that nobody waits for lose the group.
+    fn check_sealed(&self, new: &mut NewJob, joining: Joining) -> Result<(), Pushed> {
+        let Some(GroupRef::Id(id)) = new.group else { return Ok(()) };
+        let is_sealed = self.groups.get(&id).is_some_and(|(group, _)| group.sealed);
+        if !is_sealed || joining == Joining::EndOfMember(id) {
+            return Ok(());
+        }
+        // A duplicate is reported as such, whatever its group.
+        self.check_duplicate(&new.spec)?;
+        if joining == Joining::Pushed {
+            return Err(Pushed::Sealed(id));
+        }
+        new.group = None;
+        new.spec.labels.insert(SEALED_GROUP_LABEL.to_owned(), id.to_string());
+        Ok(())
     }
 
     fn push_job(

@@ -8,17 +8,27 @@ use crore_store::registry::{
 use super::records::Records;
 
 impl Records {
-    pub(super) fn define(&mut self, define: Define) -> Defined {
-        let table = define.table();
-        let entry = self.entry(table, &define.name);
-        let holds = match define.guard {
+    pub(super) fn define(&mut self, definitions: Vec<Define>) -> Vec<Defined> {
+        let all_joint_hold =
+            definitions.iter().filter(|define| define.joint).all(|define| self.holds(define));
+        let one = |define: Define| {
+            let holds = if define.joint { all_joint_hold } else { self.holds(&define) };
+            if holds { self.define_one(define) } else { Defined::Stale }
+        };
+        definitions.into_iter().map(one).collect()
+    }
+
+    fn holds(&self, define: &Define) -> bool {
+        let entry = self.entry(define.table(), &define.name);
+        match define.guard {
             DefineGuard::Any => true,
             DefineGuard::Absent => entry.is_none(),
             DefineGuard::At(revision) => entry.is_some_and(|entry| entry.revision == revision),
-        };
-        if !holds {
-            return Defined::Stale;
         }
+    }
+
+    fn define_one(&mut self, define: Define) -> Defined {
+        let table = define.table();
         let revision = self.next_revision(table, &define.name);
         let expires_at = define.expires_after.map(|span| self.now.after(span));
         let key = (table, define.name.clone());

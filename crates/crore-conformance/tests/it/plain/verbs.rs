@@ -114,9 +114,7 @@ impl Views for PlainStore {
 
 impl Registry for PlainStore {
     fn define(&self, definitions: Vec<Define>) -> StoreFuture<'_, Committed<Vec<Defined>>> {
-        self.answer(|records| {
-            Committed::synced(definitions.into_iter().map(|one| records.define(one)).collect())
-        })
+        self.answer(|records| Committed::synced(records.define(definitions)))
     }
 
     fn entries(

@@ -264,10 +264,15 @@ local function write_entry(table_, name, row)
   return revision
 end
 
-local function define(d)
+local function guard_holds(d)
   local old = entry(d.table, d.name)
-  if d.guard == 'absent' and old then return { 'stale' } end
-  if d.guard == 'at' and (not old or old[1] ~= d.revision) then return { 'stale' } end
+  if d.guard == 'absent' then return not old end
+  return d.guard ~= 'at' or (old and old[1] == d.revision)
+end
+
+-- Sets or removes an entry, whatever its guard.
+local function define_one(d)
+  local old = entry(d.table, d.name)
   if not d.value and not old then
     return { 'yes', tonumber(call('HGET', key('w', d.table), d.name) or '0') }
   end
@@ -278,6 +283,20 @@ local function define(d)
     for slot = 0, E.shards - 1 do send(slot, { { op = 'pause', queue = d.queue, till = till } }) end
   end
   return { 'yes', revision }
+end
+
+-- Definitions in order. Joint ones apply all or none; their guards are checked first.
+local function define(d)
+  local joint_hold, answers = true, {}
+  for _, one in ipairs(d.all) do
+    if one.joint and not guard_holds(one) then joint_hold = false end
+  end
+  for i, one in ipairs(d.all) do
+    local holds = joint_hold
+    if not one.joint then holds = guard_holds(one) end
+    answers[i] = holds and define_one(one) or { 'stale' }
+  end
+  return answers
 end
 
 -- A commit: if all guards hold, it writes everything, including the messages for other slots.
@@ -292,6 +311,11 @@ local function commit(c)
   for _, name in ipairs(c.freed or {}) do
     local held = lock(name)
     if held and held.id ~= c.change.id then return { 'late' } end
+  end
+  -- A group that was sealed since the push was planned.
+  for _, id in ipairs(c.joined or {}) do
+    local joined = group(id)
+    if joined and joined.sealed then return { 'late' } end
   end
   local other = unfinished_push(c.puts or {})
   if other then return other end
@@ -415,6 +439,8 @@ local OPS = {
     return answers
   end,
   read_group = function(r) return group_row(group(r.id)) end,
+  -- The group of a job; false if it has none or does not exist.
+  group_of = function(r) return call('HGET', key('j', num(r.id)), 'group') end,
   entries = function(e)
     local from = e.after and '(' .. e.after or '-'
     local rows = {}

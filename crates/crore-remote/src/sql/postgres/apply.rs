@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use crore_core::group::JobOrigin;
 use crore_core::machine::{Change, Effect, NextRecord};
 use crore_core::push::NewJob;
 use crore_core::{GroupId, Job};
@@ -90,7 +91,7 @@ impl Apply {
                 if !self.schedules.tick(schedule, *seen, *cursor) {
                     return Ok(Applied::Stale);
                 }
-                Ok(Applied::Yes(self.work.admit(push, &[], None)?))
+                Ok(Applied::Yes(self.work.admit(push, &[], (None, JobOrigin::Tick))?))
             }
         }
     }
@@ -132,7 +133,10 @@ impl Apply {
                 }
             }
             Effect::Settle(settled) => self.work.settle(job.id, *settled),
-            Effect::Push(jobs) => return self.work.admit(jobs, &[], Some(job.id)),
+            Effect::Push(jobs) => {
+                let origin = JobOrigin::FollowUp(job.spec.group);
+                return self.work.admit(jobs, &[], (Some(job.id), origin));
+            }
         }
         Ok(Vec::new())
     }

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use crore_core::dependency::{self, Satisfaction};
-use crore_core::group::{Group, GroupTally};
+use crore_core::group::{Group, GroupAdmission, GroupTally, JobOrigin, SEALED_GROUP_LABEL};
 use crore_core::job::{Dependency, DependencyCondition, DependencyTarget};
 use crore_core::push::{GroupRef, NewDependency, NewDependencyTarget};
 use crore_core::{Batch, GroupId, Job, JobId, Live, NewJob, Spec, Time};
@@ -30,7 +30,7 @@ impl Postgres {
         let mut work = UnitOfWork::start(&mut tx, self.now(), n, jobs).await?;
         wanted.lock(&mut work, &mut tx).await?;
         let groups = work.open_groups(batch.groups.len())?;
-        let jobs = work.admit(&batch.jobs, &groups, None)?;
+        let jobs = work.admit(&batch.jobs, &groups, (None, JobOrigin::Push))?;
         for (id, _) in groups.iter().zip(&batch.groups).filter(|(_, new)| !new.open) {
             work.seal(*id);
         }
@@ -118,14 +118,14 @@ impl UnitOfWork {
         &mut self,
         jobs: &[NewJob],
         groups: &[GroupId],
-        parent: Option<JobId>,
+        (parent, origin): (Option<JobId>, JobOrigin),
     ) -> Result<Vec<Pushed>, PostgresFault> {
         let mut answers = Vec::new();
         for (nth, new) in (0..).zip(jobs) {
             let parent = parent.map(|id| (id, nth)).or(new.spec.parent);
             let answer = match self.keys.holder(&new.spec, self.now) {
                 Some(holder) => Pushed::Duplicate(holder),
-                None => match self.resolve(new, groups, &answers) {
+                None => match self.resolve(new, (groups, origin), &answers) {
                     Err(broken) => broken,
                     Ok(spec) => {
                         let due = new.due.resolve(self.now, self.now);
@@ -142,18 +142,17 @@ impl UnitOfWork {
     fn resolve(
         &self,
         new: &NewJob,
-        groups: &[GroupId],
+        (groups, origin): (&[GroupId], JobOrigin),
         answers: &[Pushed],
     ) -> Result<Spec, Pushed> {
         let group = |group| match group {
             GroupRef::Id(id) => id,
             GroupRef::New(nth) => groups.get(nth).copied().unwrap_or_default(),
         };
-        let joined = new.group.map(group);
-        if let Some(id) = joined.filter(|id| !self.groups.contains_key(id)) {
-            return Err(Pushed::Broken(DependencyTarget::Group(id)));
+        let mut spec = Spec { group: None, after: Vec::new(), ..new.spec.clone() };
+        if let Some(id) = new.group.map(group) {
+            self.join(id, origin, &mut spec)?;
         }
-        let mut spec = Spec { group: joined, after: Vec::new(), ..new.spec.clone() };
         for NewDependency { on, needs } in &new.after {
             let on = match *on {
                 NewDependencyTarget::Job(id) => DependencyTarget::Job(id),
@@ -169,6 +168,20 @@ impl UnitOfWork {
             spec.after.push(Dependency { on, needs: *needs });
         }
         Ok(spec)
+    }
+
+    /// Sets the group of a new job.
+    fn join(&self, id: GroupId, origin: JobOrigin, spec: &mut Spec) -> Result<(), Pushed> {
+        let locked = self.groups.get(&id);
+        let locked = locked.ok_or(Pushed::Broken(DependencyTarget::Group(id)))?;
+        match locked.group.admission(id, origin) {
+            GroupAdmission::Joins => spec.group = Some(id),
+            GroupAdmission::StoredOutside => {
+                spec.labels.insert(SEALED_GROUP_LABEL.to_owned(), id.to_string());
+            }
+            GroupAdmission::Refused => return Err(Pushed::Sealed(id)),
+        }
+        Ok(())
     }
 
     /// Whether the job or group that a new job waits for satisfies its need.

@@ -7,7 +7,7 @@ use crore_core::{GroupId, Name, Revision, Time};
 use crore_store::Committed;
 use crore_store::jobs::StoreWrite;
 use crore_store::registry::{
-    Define, DefineAction, DefineGuard, Defined, RegistryEntry, RegistryTable, RegistryValue,
+    Define, DefineAction, Defined, RegistryEntry, RegistryTable, RegistryValue,
 };
 use sqlx::postgres::PgRow;
 use sqlx::{PgConnection, Row};
@@ -41,16 +41,13 @@ impl LockedEntry {
         self.value.is_some() && self.expires_at.is_none_or(|at| now < at)
     }
 
+    fn guard_holds(&self, define: &Define, now: Time) -> bool {
+        define.guard.holds(self.is_present(now).then_some(self.revision))
+    }
+
+    /// Sets or removes the entry, whatever the guard.
     fn define(&mut self, define: &Define, now: Time) -> Defined {
         let there = self.is_present(now);
-        let holds = match define.guard {
-            DefineGuard::Any => true,
-            DefineGuard::Absent => !there,
-            DefineGuard::At(revision) => there && self.revision == revision,
-        };
-        if !holds {
-            return Defined::Stale;
-        }
         let value = match &define.action {
             DefineAction::Set(value) => Some(value.clone()),
             DefineAction::Remove(_) if !there => return Defined::Yes(self.revision),
@@ -132,8 +129,14 @@ impl Postgres {
         let now = self.instant(&mut tx).await?;
         let mut slots = lock(&mut tx, definitions.iter().map(key).collect()).await?;
         let mut answers = Vec::new();
+        let holds = |slots: &LockedEntries, define: &Define| {
+            slots.get(&key(define)).is_some_and(|slot| slot.guard_holds(define, now))
+        };
+        let joint_hold =
+            definitions.iter().filter(|define| define.joint).all(|define| holds(&slots, define));
         for define in definitions {
-            let slot = slots.get_mut(&key(define));
+            let holds = if define.joint { joint_hold } else { holds(&slots, define) };
+            let slot = slots.get_mut(&key(define)).filter(|_| holds);
             answers.push(slot.map_or(Defined::Stale, |slot| slot.define(define, now)));
         }
         flush(&mut tx, slots).await?;

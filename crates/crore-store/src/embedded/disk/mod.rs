@@ -9,6 +9,7 @@ pub mod error;
 mod file;
 mod memory;
 pub mod name;
+mod volatile;
 
 use std::fmt::Debug;
 use std::io;
@@ -16,6 +17,7 @@ use std::sync::Arc;
 
 pub use file::Directory;
 pub use memory::MemoryDisk;
+pub use volatile::in_memory_file_system;
 
 /// A directory of files. Names consist of letters, digits, dots and dashes.
 pub trait Disk: Debug + Send + Sync {

@@ -56,6 +56,7 @@ fn pushed(taken: PushResult) -> Result<Pushed, Error> {
         PushResult::New(id) => Pushed::New(id),
         PushResult::Duplicate(id) => Pushed::Duplicate(id),
         PushResult::Broken(thing) => Pushed::Broken(thing),
+        PushResult::Sealed(id) => Pushed::Sealed(id),
         PushResult::BrokenBy(place) => Pushed::BrokenBy(place),
         PushResult::Invalid(invalid) => return Err(Error::Invalid(invalid)),
     })
@@ -269,7 +270,7 @@ impl EngineFront for CheckedEngine {
                     let asked = act == JobAction::Cancel && state == Some(State::Running);
                     EventResult::Yes { asked, pushed: Vec::new() }
                 }
-                ActionResult::Refused(_) => EventResult::No,
+                ActionResult::Refused { .. } => EventResult::No,
                 ActionResult::NotFound => EventResult::NotFound,
             })
         })

@@ -136,7 +136,9 @@ pub(super) const fn history_pushed(pushed: Pushed) -> response::RecordedPush {
     match pushed {
         Pushed::New(id) => response::RecordedPush::New(id),
         Pushed::Duplicate(id) => response::RecordedPush::Duplicate(id),
-        Pushed::Broken(_) | Pushed::BrokenBy(_) => response::RecordedPush::Broken,
+        Pushed::Broken(_) | Pushed::Sealed(_) | Pushed::BrokenBy(_) => {
+            response::RecordedPush::Broken
+        }
     }
 }
 
