@@ -101,7 +101,8 @@ pub enum Lapse {
 pub enum ReportFencing {
     /// Only the current delivery.
     Fenced,
-    /// Any delivery; a success also ends a job that waits to be retried.
+    /// Any delivery: of the reports between two hand-overs of the job the first counts, also after the lease has
+    /// expired.
     Any,
 }
 

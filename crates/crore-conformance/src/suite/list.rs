@@ -28,6 +28,7 @@ macro_rules! conformance_jobs_list {
                 follow_ups_are_pushed_only_for_their_end
                 a_follow_up_may_be_a_duplicate
                 any_delivery_may_report_if_the_job_allows_it
+                a_job_keeps_that_it_was_reported
                 a_scheduled_job_may_be_run_now
                 writes_of_a_batch_apply_in_order;
             batch:

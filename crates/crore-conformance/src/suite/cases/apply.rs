@@ -200,14 +200,32 @@ pub(in super::super) async fn a_follow_up_may_be_a_duplicate(s: &JobsSubject) {
 
 pub(in super::super) async fn any_delivery_may_report_if_the_job_allows_it(s: &JobsSubject) {
     let any = || job("q").with(|job| job.spec.reports = ReportFencing::Any);
-    for again in [Span::ZERO, MINUTE] {
-        let job = s.start(any()).await;
-        s.finish_as_decided(&job, failed(RetryDirective::After(again))).await;
+    for lapse in [Lapse::Again, Lapse::Failure] {
+        let job = s.start(any().with(|job| job.spec.lapse = lapse)).await;
+        s.apply_as_decided(&job, &JobEvent::Lapsed(job.live.delivery)).await;
         let waits = s.job(job.id).await;
         s.apply_as_decided(&waits, &finished(&job, Outcome::Done { result: None })).await;
         assert_eq!(s.job(job.id).await.live.state, State::Done);
         assert_eq!(s.claim_ids(&["q"], 9).await, [], "it no longer waits");
     }
+}
+
+pub(in super::super) async fn a_job_keeps_that_it_was_reported(s: &JobsSubject) {
+    let any = job("q").with(|job| {
+        (job.spec.reports, job.spec.lapse) = (ReportFencing::Any, Lapse::Again);
+    });
+    let job = s.start(any).await;
+    s.apply_as_decided(&job, &JobEvent::Lapsed(job.live.delivery)).await;
+    let waits = s.job(job.id).await;
+    assert!(!waits.live.is_reported());
+    s.apply_as_decided(&waits, &finished(&job, failed(RetryDirective::ByPolicy))).await;
+    let reported = s.job(job.id).await;
+    assert!(reported.live.is_reported());
+    assert_eq!(
+        (reported.live.state, reported.live.due, reported.live.attempt),
+        (waits.live.state, waits.live.due, 1)
+    );
+    assert_eq!(s.claim_ids(&["q"], 9).await, [job.id], "it is still ready");
 }
 
 pub(in super::super) async fn a_scheduled_job_may_be_run_now(s: &JobsSubject) {
