@@ -20,6 +20,7 @@ macro_rules! conformance_jobs_list {
                 a_lapse_has_the_effect_that_the_job_specifies
                 every_other_end_is_written_as_decided
                 a_history_is_newest_first_and_bounded
+                a_history_keeps_the_details_of_reports
                 a_cancelled_job_is_not_delivered
                 a_deleted_job_is_removed
                 a_job_that_retains_nothing_is_removed_when_done

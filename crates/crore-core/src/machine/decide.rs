@@ -9,8 +9,8 @@ use super::event::{Refusal, Report, ResultChange, Settled};
 use crate::group::GroupTally;
 use crate::id::Delivery;
 use crate::job::{
-    DeliveryEnd, DueTime, EndReason, Job, JobRetention, Lapse, ReportFencing, ResultRetention,
-    State,
+    DeliveryEnd, DueTime, EndReason, Job, JobRetention, Lapse, ReportDetails, ReportFencing,
+    ResultRetention, State,
 };
 use crate::payload::Payload;
 use crate::push::NewJob;
@@ -78,7 +78,7 @@ fn finished(
         (ReportFencing::Fenced, Some(delivery)) => check_fence(job, delivery)?,
         (ReportFencing::Any, delivery) => check_unfenced(job, delivery, &report.outcome)?,
     }
-    Ok(match &report.outcome {
+    let mut change = match &report.outcome {
         Outcome::Done { result } => done(job, result.as_ref(), &report.on_done),
         Outcome::Failed { error, detail, again } => {
             let failure = DeliveryFailure {
@@ -94,7 +94,11 @@ fn finished(
             let why = if job.live.stop { EndReason::Asked } else { EndReason::GivenUp };
             cancelled(job, Some((DeliveryEnd::Cancelled, None)), why)
         }
-    })
+    };
+    if let NextRecord::Live(next) = &mut change.next {
+        next.details = report.details.clone();
+    }
+    Ok(change)
 }
 
 /// Accepts a report under [`ReportFencing::Any`]: the first one since the job was last handed over. Once that
@@ -369,6 +373,7 @@ fn unchanged(job: &Job) -> NextLive {
         broken: job.live.broken,
         why: job.live.why,
         ended: None,
+        details: ReportDetails::default(),
         result: ResultChange::Leave,
         spec: None,
     }

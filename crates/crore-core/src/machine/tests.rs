@@ -182,7 +182,7 @@ impl JobModel {
 
 fn report(outcome: Outcome) -> Report {
     let then = || vec![Spec::new(name("next"), name("next"), Payload::json("2")).into()];
-    Report { outcome, on_done: then(), on_dead: then() }
+    Report { on_done: then(), on_dead: then(), ..outcome.into() }
 }
 
 fn outcomes() -> impl Strategy<Value = Outcome> {
@@ -422,8 +422,7 @@ fn where_any_delivery_may_report_a_success_after_the_lease_ends_the_job() {
 
 #[test]
 fn where_any_delivery_may_report_only_the_first_report_between_two_hand_overs_counts() {
-    let anonymous =
-        ModelStep::Event(JobEvent::Finished { delivery: None, report: report(DONE) });
+    let anonymous = ModelStep::Event(JobEvent::Finished { delivery: None, report: report(DONE) });
     let again = [ModelStep::Claim, lapsed(1), ModelStep::Claim, finish(1, fail())];
     let mut world = run_steps(lakh(), &again);
     for step in [finish(2, DONE), finish(1, DONE), finish(2, fail()), anonymous] {
@@ -444,12 +443,7 @@ fn a_failure_after_the_lease_is_the_first_report_and_delays_nothing() {
     assert_eq!((job.live.state, job.live.attempt, job.live.due), (State::Ready, 1, world.now));
     stale(&mut world, &finish(1, DONE));
     let never = Outcome::Failed { error: "no".into(), detail: None, again: RetryDirective::Never };
-    let steps = [
-        ModelStep::Claim,
-        lapsed(1),
-        finish(1, never),
-        ModelStep::Event(JobEvent::Retry),
-    ];
+    let steps = [ModelStep::Claim, lapsed(1), finish(1, never), ModelStep::Event(JobEvent::Retry)];
     let mut world = run_steps(lakh(), &steps);
     assert_eq!(world.follow_ups, 1);
     stale(&mut world, &finish(1, DONE));

@@ -7,7 +7,8 @@ use super::event::{Change, NextLive, NextRecord, NextState, ResultChange};
 use crate::dependency::Satisfaction;
 use crate::id::{Delivery, Revision};
 use crate::job::{
-    Attempt, DEFAULT_LEASE, DeliveryEnd, Job, Live, MAX_HISTORY, ResultRetention, Seen, State, StoredResult,
+    Attempt, DEFAULT_LEASE, DeliveryEnd, Job, Live, MAX_HISTORY, ResultRetention, Seen, State,
+    StoredResult,
 };
 use crate::name::Name;
 use crate::time::{Span, Time};
@@ -119,6 +120,7 @@ impl Live {
                 worker: self.worker.clone(),
                 ended: *ended,
                 error: error.clone(),
+                details: next.details.clone(),
             },
         );
     }

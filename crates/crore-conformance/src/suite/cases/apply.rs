@@ -2,7 +2,7 @@
 
 use crore_core::job::{
     DeliveryEnd, DependencyCondition, DependencyTarget, JobRetention, Lapse, MAX_HISTORY,
-    ReportFencing,
+    ReportDetails, ReportFencing,
 };
 use crore_core::machine::{JobEvent, NextRecord, Outcome, Report, RetryDirective};
 use crore_core::push::NewDependencyTarget;
@@ -115,6 +115,24 @@ pub(in super::super) async fn a_history_is_newest_first_and_bounded(s: &JobsSubj
     assert_eq!(history[0].ended_at, s.now());
 }
 
+pub(in super::super) async fn a_history_keeps_the_details_of_reports(s: &JobsSubject) {
+    let job = s.start(job("q")).await;
+    let details = ReportDetails {
+        finished_at: Some(s.now().before(MINUTE)),
+        reason: Some("it's \"late\"".into()),
+    };
+    let failure = failed(RetryDirective::After(Span::ZERO));
+    let report = Report { details: details.clone(), ..failure.into() };
+    let event = JobEvent::Finished { delivery: Some(job.live.delivery), report };
+    s.apply_as_decided(&job, &event).await;
+    let again = s.claim_one("q").await;
+    assert_eq!(again.live.history[0].details, details);
+    s.done(&again).await;
+    let history = s.job(job.id).await.live.history;
+    let kept: Vec<_> = history.iter().map(|attempt| attempt.details.clone()).collect();
+    assert_eq!(kept, [ReportDetails::default(), details]);
+}
+
 pub(in super::super) async fn a_cancelled_job_is_not_delivered(s: &JobsSubject) {
     let ready = s.push(job("q")).await;
     let later = s.push(job("q").later(SECOND)).await;
@@ -175,7 +193,11 @@ pub(in super::super) async fn a_follow_up_sees_its_parent_as_the_write_leaves_it
 pub(in super::super) async fn follow_ups_are_pushed_only_for_their_end(s: &JobsSubject) {
     s.push_all(jobs("q", 2)).await;
     let running = s.claim(&["q"], 2).await;
-    let report = |outcome| Report { outcome, on_done: jobs("done", 1), on_dead: jobs("dead", 1) };
+    let report = |outcome: Outcome| Report {
+        on_done: jobs("done", 1),
+        on_dead: jobs("dead", 1),
+        ..outcome.into()
+    };
     let event = |job: &Job, outcome| JobEvent::Finished {
         delivery: Some(job.live.delivery),
         report: report(outcome),

@@ -3,8 +3,8 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crore_core::{Name, Span, State};
-use crore_wire::grpc::lakh::{Job, JobStatus};
 use crore_wire::grpc::lakh::lakh_client::LakhClient;
+use crore_wire::grpc::lakh::{Job, JobStatus};
 use crore_wire::grpc::v1;
 use tokio::time::timeout;
 

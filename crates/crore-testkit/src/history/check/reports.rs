@@ -15,8 +15,8 @@
 use crore_core::State;
 
 use super::facts::{
-    DeliveryGrant, EffectCertainty, HistoryFacts, HistoryMoment, JobFacts, RenewCall, ReportCall, ReportEffect,
-    nanos,
+    DeliveryGrant, EffectCertainty, HistoryFacts, HistoryMoment, JobFacts, RenewCall, ReportCall,
+    ReportEffect, nanos,
 };
 use super::integrity::was_reported;
 use super::leases::is_live;
@@ -202,9 +202,8 @@ fn may_be_handed_over<'h>(
     let Some(source) = facts.sources.of(job.id) else { return true };
     let (first_begun, until) = (first.begun, second.ended.unwrap_or(facts.end));
     let from = if first_begun.is_before(&second.begun) { first_begun } else { second.begun };
-    let seen = |grant: &DeliveryGrant<'h>| {
-        from.is_before(&grant.ended) && grant.begun.is_before(&until)
-    };
+    let seen =
+        |grant: &DeliveryGrant<'h>| from.is_before(&grant.ended) && grant.begun.is_before(&until);
     let unseen =
         |queue| facts.unseen_fetch(queue, from).is_some_and(|unseen| unseen.is_before(&until));
     let queues = job.grants.iter().map(|grant| &grant.granted.queue).chain([&source.item.queue]);
