@@ -3,7 +3,7 @@
 //! [`Api`] holds an engine and offers the calls of the native API as typed functions ([`calls`]); a door decodes a
 //! request, makes one call and encodes the response. Around them are [`access`] (tokens and scopes), [`admission`]
 //! (the middleware that every call passes), the [`budget`] for bytes in flight, the [`audit`] log, [`Fault`] (an error response, in HTTP and in
-//! [`grpc`]), content [`negotiation`], [`body`] and [`params`] extraction, [`metrics`] and [`telemetry`].
+//! [`grpc`]), content [`negotiation`], [`body`] and [`params`] extraction, the UUIDs of jobs ([`job_uuid`]), [`metrics`] and [`telemetry`].
 //!
 //! The crate opens no listener and knows no protocol except the HTTP request that every door starts from.
 #![forbid(unsafe_code)]
@@ -25,6 +25,7 @@ mod fault;
 pub mod grpc;
 mod guarded_body;
 pub mod if_match;
+pub mod job_uuid;
 mod metered_body;
 pub mod metrics;
 pub mod middleware;

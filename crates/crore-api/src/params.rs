@@ -1,13 +1,14 @@
 //! Parameters of the path and the query.
 
-use axum::extract::{FromRequestParts, RawPathParams};
+use axum::extract::{FromRef, FromRequestParts, RawPathParams};
+use crore::store::StoreId;
 use crore_core::{GroupId, Invalid, JobId, Name};
 use crore_wire::api::Id;
 use crore_wire::encoding::{invalid, locate_error};
 use http::request::Parts;
 use serde::de::DeserializeOwned;
 
-use crate::Fault;
+use crate::{Api, Fault, job_uuid};
 
 /// The query parameters.
 #[derive(Debug)]
@@ -33,33 +34,43 @@ impl<T: DeserializeOwned, S: Sync> FromRequestParts<S> for QueryParams<T> {
 
 /// The parameter of the path: a name or an id.
 #[derive(Debug)]
-pub struct PathParam(String);
+pub struct PathParam {
+    text: String,
+    store: StoreId,
+}
 
-impl<S: Send + Sync> FromRequestParts<S> for PathParam {
+impl<S: Send + Sync> FromRequestParts<S> for PathParam
+where
+    Api: FromRef<S>,
+{
     type Rejection = Fault;
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Fault> {
         let not_found = || Fault::missing("this resource");
         let params =
             RawPathParams::from_request_parts(parts, state).await.map_err(|_| not_found())?;
-        params.iter().next().map(|(_, text)| Self(text.to_owned())).ok_or_else(not_found)
+        let (_, text) = params.iter().next().ok_or_else(not_found)?;
+        let store = Api::from_ref(state).engine().status().store_id();
+        Ok(Self { text: text.to_owned(), store })
     }
 }
 
 impl PathParam {
-    /// The id of a job. A text that is not an id is treated as a missing job.
+    /// The id of a job, which the path names by its id or its UUID. Any other text is treated as a missing job.
     pub fn job(&self) -> Result<JobId, Fault> {
-        self.0.parse::<Id>().map(Into::into).map_err(|_| Fault::missing("this job"))
+        let id = self.text.parse::<Id>().ok().map(Into::into);
+        let id = id.or_else(|| job_uuid::job_of(self.store, &self.text));
+        id.ok_or_else(|| Fault::missing("this job"))
     }
 
     /// The id of a group.
     pub fn group(&self) -> Result<GroupId, Fault> {
-        self.0.parse::<Id>().map(Into::into).map_err(|_| Fault::missing("this group"))
+        self.text.parse::<Id>().map(Into::into).map_err(|_| Fault::missing("this group"))
     }
 
     /// The name of a resource.
     pub fn name(&self, what: &str) -> Result<Name, Fault> {
-        Ok(Name::new(what, &self.0)?)
+        Ok(Name::new(what, &self.text)?)
     }
 }
 

@@ -101,7 +101,8 @@ pub enum Lapse {
 pub enum ReportFencing {
     /// Only the current delivery.
     Fenced,
-    /// Any delivery; a success also ends a job that waits to be retried.
+    /// Any delivery: of the reports between two hand-overs of the job the first counts, also after the lease has
+    /// expired.
     Any,
 }
 
@@ -289,6 +290,27 @@ pub struct Attempt {
     pub ended: DeliveryEnd,
     /// The error message, if it did not succeed.
     pub error: Option<Arc<str>>,
+    /// What its worker added to its report.
+    #[serde(default, skip_serializing_if = "ReportDetails::is_empty")]
+    pub details: ReportDetails,
+}
+
+/// Details of a report that do not decide about its job. They are kept with the delivery.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct ReportDetails {
+    /// When the worker finished, by its own clock.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub finished_at: Option<Time>,
+    /// The worker's word for the cause of a failure.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<Arc<str>>,
+}
+
+impl ReportDetails {
+    /// Whether there are none.
+    pub const fn is_empty(&self) -> bool {
+        self.finished_at.is_none() && self.reason.is_none()
+    }
 }
 
 /// Why a job is dead or cancelled.

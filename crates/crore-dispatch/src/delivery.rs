@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use crore::finish::Finish;
 use crore_core::job::DEFAULT_LEASE;
-use crore_core::machine::{Outcome, RetryDirective};
+use crore_core::machine::{Outcome, Report, RetryDirective};
 use crore_core::{Job, Name};
 use crore_outbound::Target;
 use tokio::sync::oneshot;
@@ -55,7 +55,7 @@ impl DispatcherState {
         response: WorkerResponse,
     ) -> Result<(), crore::Error> {
         let now = Instant::now();
-        let outcome = match response {
+        let report = match response {
             WorkerResponse::Accepted => {
                 self.roster().answered(id);
                 if job.spec.lease.is_none() {
@@ -65,22 +65,22 @@ impl DispatcherState {
                 }
                 return Ok(());
             }
-            WorkerResponse::Ended(outcome) => {
+            WorkerResponse::Ended(report) => {
                 self.roster().answered(id);
-                outcome
+                report
             }
             WorkerResponse::UnknownKind => {
                 let until = now + Duration::from(self.options.unknown_for);
                 let mut roster = self.roster();
                 roster.answered(id);
                 roster.exclude_kind(id, job.spec.kind.clone(), until);
-                Outcome::Interrupted
+                Outcome::Interrupted.into()
             }
             WorkerResponse::Busy(pause) => {
                 let mut roster = self.roster();
                 roster.answered(id);
                 roster.pause(id, now + pause);
-                Outcome::Interrupted
+                Outcome::Interrupted.into()
             }
             WorkerResponse::Unavailable(why) => {
                 tracing::warn!(worker = %id, job = %job.id, %why, "push worker unavailable");
@@ -88,10 +88,10 @@ impl DispatcherState {
                 // The log line is best effort: the job is handed back in any case.
                 let _ = self.engine.deliveries().line(job.id, job.live.delivery, &line).await;
                 self.note_failure(id).await;
-                Outcome::Interrupted
+                Outcome::Interrupted.into()
             }
         };
-        let finished = match self.finish(job, outcome).await {
+        let finished = match self.finish(job, report).await {
             // The result breaks a rule, and would break it again.
             Err(crore::Error::Invalid(invalid)) => {
                 let (error, again) = (invalid.to_string().into(), RetryDirective::Never);
@@ -104,8 +104,12 @@ impl DispatcherState {
     }
 
     /// Reports the outcome of a delivery. A stale report is dropped: an earlier one was accepted.
-    pub(crate) async fn finish(&self, job: &Job, outcome: Outcome) -> Result<(), crore::Error> {
-        self.engine.finish(Finish::of(job, outcome)).await.map(drop)
+    pub(crate) async fn finish(
+        &self,
+        job: &Job,
+        report: impl Into<Report>,
+    ) -> Result<(), crore::Error> {
+        self.engine.finish(Finish::of(job, report)).await.map(drop)
     }
 
     /// Records a failed request. A worker that fails for too long is removed.

@@ -4,7 +4,7 @@ use std::fmt::Debug;
 
 use bytes::Bytes;
 use crore_core::Job;
-use crore_core::machine::Outcome;
+use crore_core::machine::Report;
 use http::HeaderMap;
 
 /// The protocol of a door's push workers. It only translates; the dispatcher decides.
@@ -18,9 +18,9 @@ pub trait Protocol: Debug + Send + Sync {
     /// The request that carries a job.
     fn request(&self, job: &Job) -> JobRequest;
 
-    /// The outcome that the body of a response with status 200 reports. The error says what is wrong with the report,
-    /// and becomes the error of the attempt.
-    fn outcome(&self, headers: &HeaderMap, body: &Bytes) -> Result<Outcome, String>;
+    /// The report in the body of a response with status 200. The error says what is wrong with the report, and becomes
+    /// the error of the attempt.
+    fn report(&self, headers: &HeaderMap, body: &Bytes) -> Result<Report, String>;
 }
 
 /// A request that carries a job to a worker. The dispatcher adds the headers with the delivery number and the

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use crore_core::Code;
-use crore_core::machine::{Outcome, RetryDirective};
+use crore_core::machine::{Outcome, Report, RetryDirective};
 use crore_outbound::CallError;
 use http::header::RETRY_AFTER;
 use http::{Response, StatusCode};
@@ -23,7 +23,7 @@ pub(crate) enum WorkerResponse {
     Accepted,
     /// The delivery is over: 200 with a report, or 200 or 204 without a body. A status that no variant lists, and a
     /// connection that broke after the job was sent, count as a failed attempt, because the job may be the cause.
-    Ended(Outcome),
+    Ended(Report),
     /// 404: the worker does not know jobs of this kind. Another worker may.
     UnknownKind,
     /// 429 or 503: the worker takes no jobs for this long.
@@ -50,9 +50,9 @@ pub(crate) fn read(
     match status {
         StatusCode::ACCEPTED => Accepted,
         StatusCode::OK if !response.body().is_empty() => {
-            protocol.outcome(response.headers(), response.body()).map_or_else(failed, Ended)
+            protocol.report(response.headers(), response.body()).map_or_else(failed, Ended)
         }
-        StatusCode::OK | StatusCode::NO_CONTENT => Ended(Outcome::Done { result: None }),
+        StatusCode::OK | StatusCode::NO_CONTENT => Ended(Outcome::Done { result: None }.into()),
         StatusCode::NOT_FOUND => UnknownKind,
         StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE => {
             Busy(retry_after(&response))
@@ -72,7 +72,7 @@ fn retry_after(response: &Response<Bytes>) -> Duration {
 
 fn failed(why: String) -> WorkerResponse {
     let (error, again) = (why.into(), RetryDirective::ByPolicy);
-    WorkerResponse::Ended(Outcome::Failed { error, detail: None, again })
+    WorkerResponse::Ended(Outcome::Failed { error, detail: None, again }.into())
 }
 
 #[cfg(test)]
@@ -99,10 +99,11 @@ pub(crate) mod tests {
             JobRequest { path: "run", headers: HeaderMap::new(), body: Bytes::new() }
         }
 
-        fn outcome(&self, _: &HeaderMap, body: &Bytes) -> Result<Outcome, String> {
+        fn report(&self, _: &HeaderMap, body: &Bytes) -> Result<Report, String> {
             match &**body {
                 b"done" => {
-                    Ok(Outcome::Done { result: Some(Payload::new(Encoding::Text, *b"done")) })
+                    let result = Some(Payload::new(Encoding::Text, *b"done"));
+                    Ok(Outcome::Done { result }.into())
                 }
                 other => Err(format!("no report: {}", String::from_utf8_lossy(other))),
             }
@@ -115,14 +116,15 @@ pub(crate) mod tests {
     }
 
     fn is_failure(response: &WorkerResponse, text: &str) -> bool {
-        matches!(response, WorkerResponse::Ended(Outcome::Failed { error, again: RetryDirective::ByPolicy, .. })
+        let WorkerResponse::Ended(report) = response else { return false };
+        matches!(&report.outcome, Outcome::Failed { error, again: RetryDirective::ByPolicy, .. }
             if error.contains(text))
     }
 
     #[test]
     fn the_status_determines_the_outcome() {
         assert_eq!(response(202, "anything"), WorkerResponse::Accepted);
-        let done = WorkerResponse::Ended(Outcome::Done { result: None });
+        let done = WorkerResponse::Ended(Outcome::Done { result: None }.into());
         assert_eq!(response(200, ""), done);
         assert_eq!(response(204, ""), done);
         assert_eq!(response(404, ""), WorkerResponse::UnknownKind);
@@ -141,7 +143,8 @@ pub(crate) mod tests {
     #[test]
     fn the_protocol_reads_reports_and_an_unreadable_one_fails_the_job() {
         let done = response(200, "done");
-        assert!(matches!(done, WorkerResponse::Ended(Outcome::Done { result: Some(_) })));
+        let WorkerResponse::Ended(done) = done else { panic!("{done:?}") };
+        assert!(matches!(done.outcome, Outcome::Done { result: Some(_) }));
         assert!(is_failure(&response(200, "<html>"), "no report: <html>"));
     }
 

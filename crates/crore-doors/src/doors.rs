@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use axum::extract::FromRef;
 use crore::Engine;
 use crore_api::audit::Audit;
 use crore_api::metrics::{self, Metrics};
@@ -175,6 +176,12 @@ impl Authentication for ServerAuthentication {
     }
 }
 
+impl FromRef<Doors> for Api {
+    fn from_ref(doors: &Doors) -> Self {
+        doors.api().clone()
+    }
+}
+
 /// The door that a route belongs to, or `none`.
 pub(crate) fn door_of(route: &str) -> &'static str {
     const OURS: [&str; 5] = ["/metrics", "/livez", "/readyz", "/openapi.json", "/docs"];
@@ -182,6 +189,7 @@ pub(crate) fn door_of(route: &str) -> &'static str {
         "/job" | "/worker" | "/done" => "lightjq",
         _ if route.starts_with("/job/") => "lightjq",
         "/jobs" | "/jobber/queue" => "jobber",
+        _ if route.starts_with("/jobs/") || route.starts_with("/jobber/queue/") => "jobber",
         _ if route.starts_with("/lakh.") => "lakh",
         _ if route.starts_with("/jobworkerp.") => "jobworkerp",
         _ if is_grpc(route) => "grpc",

@@ -4,7 +4,7 @@ use axum::body::Body;
 use axum::response::Response;
 use bytes::Bytes;
 use crore_wire::Format;
-use crore_wire::api::Problem;
+use crore_wire::api::{JobPathId, Problem};
 use http::HeaderValue;
 use http::header::CONTENT_TYPE;
 use utoipa::openapi::path::{Operation, PathItem, Paths};
@@ -96,6 +96,8 @@ fn complete(mut api: OpenApi) -> OpenApi {
     let mut components = components;
     components.schemas.extend(schemas);
     components.schemas.insert(Problem::name().into_owned(), Problem::schema());
+    // Only paths refer to it, and their schemas are not collected.
+    components.schemas.insert(JobPathId::name().into_owned(), JobPathId::schema());
     components.add_security_scheme(SCHEME, scheme());
     api.components = Some(components);
     for (path, item) in &mut api.paths.paths {

@@ -1,5 +1,5 @@
 //! A strict MessagePack deserializer: extension types, keys that are not strings, and nesting beyond the maximum
-//! are refused. A value can be captured as raw bytes.
+//! are refused. A value can be captured as raw bytes, and may then be any value.
 
 use serde::de::{
     self, DeserializeSeed, Deserializer, EnumAccess, IntoDeserializer, MapAccess, SeqAccess,
@@ -32,6 +32,8 @@ enum MsgpackHead<'de> {
     Bytes(&'de [u8]),
     List(usize),
     Map(usize),
+    /// Its type and bytes are skipped.
+    Extension,
 }
 
 impl<'de> MsgpackReader<'de> {
@@ -96,11 +98,16 @@ impl<'de> MsgpackReader<'de> {
             0xde | 0xdf => MsgpackHead::Map(self.length(2 << (tag - 0xde))?),
             0xe0..=0xff => MsgpackHead::Signed(i64::from(tag as i8)),
             0xc1 => return Err(error("invalid byte 0xc1")),
-            0xc7..=0xc9 | 0xd4..=0xd8 => return Err(error("extension types are not accepted")),
+            0xc7..=0xc9 => {
+                let n = self.length(1 << (tag - 0xc7))?;
+                self.take(1)?;
+                self.take(n).map(|_| MsgpackHead::Extension)?
+            }
+            0xd4..=0xd8 => self.take(1 + (1 << (tag - 0xd4))).map(|_| MsgpackHead::Extension)?,
         })
     }
 
-    /// Skips one value. Its depth and the types of its map keys are not checked.
+    /// Skips one value. Its depth, the types of its map keys, and extension types are not checked.
     fn skip(&mut self) -> Result<(), MsgpackError> {
         let mut values: u64 = 1;
         while let Some(left) = values.checked_sub(1) {
@@ -144,6 +151,7 @@ impl<'de> Deserializer<'de> for &mut MsgpackReader<'de> {
             MsgpackHead::Float(value) => visitor.visit_f64(value),
             MsgpackHead::Text(value) => visitor.visit_borrowed_str(value),
             MsgpackHead::Bytes(value) => visitor.visit_borrowed_bytes(value),
+            MsgpackHead::Extension => Err(error("extension types are not accepted")),
             MsgpackHead::List(n) => self.inside(|reader| {
                 let mut items = Items { reader, left: n };
                 let value = visitor.visit_seq(&mut items)?;

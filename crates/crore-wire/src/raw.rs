@@ -35,6 +35,11 @@ impl Raw {
         Self { format, bytes: bytes.into() }
     }
 
+    /// The format.
+    pub const fn format(&self) -> Format {
+        self.format
+    }
+
     /// The bytes.
     pub fn bytes(&self) -> &[u8] {
         &self.bytes

@@ -1,5 +1,6 @@
 //! Fetch: leases the next jobs, and waits for the first one if the caller wants to.
 
+use std::collections::BTreeMap;
 use std::future::{pending, poll_fn};
 use std::pin::{Pin, pin};
 use std::sync::Arc;
@@ -32,6 +33,9 @@ pub struct Fetch {
     pub queues: Vec<Name>,
     /// Only these kinds; `None`: any kind.
     pub kinds: Option<Vec<Name>>,
+    /// Besides, a kind in another queue each. The order between these jobs and those of `queues` is random, so that
+    /// neither has to wait until there are none of the others.
+    pub also: Vec<(Name, Name)>,
     /// Only kinds that have a handler of one of these runners (empty: of any runner), re-evaluated when handlers
     /// change while the fetch waits. Overrides `kinds`.
     pub handled: Option<Vec<Name>>,
@@ -53,7 +57,8 @@ impl Fetch {
     pub fn new(queue: Name, worker: Name) -> Self {
         let (queues, order) = (vec![queue], QueueOrder::Merged);
         let (wait, within) = (Span::ZERO, None);
-        Self { queues, kinds: None, handled: None, n: 1, order, worker, wait, within }
+        let (kinds, also, handled) = (None, Vec::new(), None);
+        Self { queues, kinds, also, handled, n: 1, order, worker, wait, within }
     }
 
     fn check(&self, max: usize) -> Result<(), Invalid> {
@@ -64,6 +69,7 @@ impl Fetch {
         match (self.queues.len(), self.n) {
             (1.., n) if n == 0 || n > max => out_of_range("n", n),
             (n, _) if n == 0 || n > max => out_of_range("queues", n),
+            _ if self.also.len() > max => out_of_range("also", self.also.len()),
             _ => match self.kinds.as_ref().map(Vec::len) {
                 Some(n) if n == 0 || n > max => out_of_range("kinds", n),
                 // A waiting fetch is in one wait list per queue and kind.
@@ -75,6 +81,19 @@ impl Fetch {
                 _ => Ok(()),
             },
         }
+    }
+
+    /// The fetch of [`Self::also`]: one for each queue.
+    fn others(&self) -> Vec<Self> {
+        let mut by_queue: BTreeMap<&Name, Vec<Name>> = BTreeMap::new();
+        for (queue, kind) in &self.also {
+            by_queue.entry(queue).or_default().push(kind.clone());
+        }
+        let fetch = |(queue, kinds): (&Name, Vec<Name>)| {
+            let (queues, kinds, also) = (vec![queue.clone()], Some(kinds), Vec::new());
+            Self { queues, kinds, also, ..self.clone() }
+        };
+        by_queue.into_iter().map(fetch).collect()
     }
 
     /// The index of a job's queue, if queues are fetched in strict order.
@@ -215,7 +234,8 @@ impl EngineInner {
         // Free the buffer while waiting.
         drop(jobs);
         let mut sleep = pin!(self.timers.sleep(request.wait));
-        let ticket = self.wait_list.register(&request.queues, request.kinds.as_deref());
+        let kinds = request.kinds.as_deref();
+        let ticket = self.wait_list.register(&request.queues, kinds, &request.also);
         loop {
             ticket.enqueue();
             let (jobs, may_be_more) = self.claim(request).await?;
@@ -234,10 +254,37 @@ impl EngineInner {
         }
     }
 
-    /// Claims jobs without waiting; also returns whether there may be more. The size of a job is known only after
+    /// Claims jobs without waiting; also returns whether there may be more.
+    async fn claim(&self, request: &Fetch) -> Result<(Vec<Job>, bool), Error> {
+        if request.also.is_empty() {
+            return self.claim_from_queues(request).await;
+        }
+        let mut parts = request.others();
+        let at = self.random_bits() as usize % (parts.len() + 1);
+        parts.insert(at, Fetch { also: Vec::new(), ..request.clone() });
+        let (mut claimed, mut may_be_more) = (Vec::new(), false);
+        for mut part in parts {
+            part.n = request.n - claimed.len();
+            if part.n == 0 {
+                return Ok((claimed, true));
+            }
+            match self.claim_from_queues(&part).await {
+                Ok((jobs, more)) => {
+                    claimed.extend(jobs);
+                    may_be_more |= more;
+                }
+                Err(error) if claimed.is_empty() => return Err(error),
+                // Return what was claimed; the next fetch reports the error.
+                Err(_) => break,
+            }
+        }
+        Ok((claimed, may_be_more))
+    }
+
+    /// Claims from the queues of a fetch. The size of a job is known only after
     /// it was claimed, so each claim takes no more jobs than fit if all have the maximum size, but always at least
     /// one.
-    async fn claim(&self, request: &Fetch) -> Result<(Vec<Job>, bool), Error> {
+    async fn claim_from_queues(&self, request: &Fetch) -> Result<(Vec<Job>, bool), Error> {
         let first = self.jobs_that_fit(0).min(request.n);
         let mut claimed = self.claim_once(request, first).await?;
         let (mut n, mut last_count) = (first, claimed.len());

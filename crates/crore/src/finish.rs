@@ -26,8 +26,8 @@ pub struct Finish {
 
 impl Finish {
     /// A report about a fetched job.
-    pub fn of(job: &Job, outcome: Outcome) -> Self {
-        let (delivery, report) = (Some(job.live.delivery), outcome.into());
+    pub fn of(job: &Job, report: impl Into<Report>) -> Self {
+        let (delivery, report) = (Some(job.live.delivery), report.into());
         Self { job: job.id.into(), delivery, report }
     }
 }
@@ -116,6 +116,11 @@ impl EngineInner {
             }
             Outcome::Snooze(span) => *span = self.cap_span(*span),
             Outcome::Cancel | Outcome::Interrupted => {}
+        }
+        if let Some(reason) = &mut report.details.reason
+            && reason.len() > self.caps.text_bytes
+        {
+            *reason = truncate(reason, self.caps.text_bytes);
         }
         let check = NewJob::check_from_caller;
         self.check_follow_ups("on-done", &mut report.on_done, check)?;

@@ -76,8 +76,11 @@ impl<'a> ObservedChange<'a> {
     ) -> Self {
         let (ended, error) = match &change.next {
             NextRecord::Live(next) => match &next.ended {
-                Some((ended, error)) => (Some(*ended), error.as_deref()),
-                None => (None, None),
+                Some((ended, error)) if job.live.state == State::Running => {
+                    (Some(*ended), error.as_deref())
+                }
+                // A late failure ends no delivery.
+                _ => (None, None),
             },
             // A running job is only removed by being done.
             NextRecord::Gone if job.live.state == State::Running => (Some(DeliveryEnd::Done), None),

@@ -74,8 +74,14 @@ impl FetchWaitList {
     }
 
     /// Registers a fetch. It is not enqueued yet.
-    pub(crate) fn register(&self, queues: &[Name], kinds: Option<&[Name]>) -> WaitingFetch<'_> {
-        let targets = targets(queues, kinds);
+    pub(crate) fn register(
+        &self,
+        queues: &[Name],
+        kinds: Option<&[Name]>,
+        also: &[(Name, Name)],
+    ) -> WaitingFetch<'_> {
+        let mut targets = targets(queues, kinds);
+        targets.extend(also.iter().map(|(queue, kind)| (queue.clone(), Some(kind.clone()))));
         let mut waiters = self.lock();
         waiters.last_id += 1;
         let id = waiters.last_id;

@@ -158,6 +158,7 @@ impl Worker<'_> {
         Ok(Fetch {
             queues,
             kinds: None,
+            also: Vec::new(),
             handled: None,
             n: 1,
             order,

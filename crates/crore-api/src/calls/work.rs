@@ -37,6 +37,7 @@ impl Api {
         Ok(Fetch {
             queues: names("queues", &request.queues)?,
             kinds: request.kinds.map(|kinds| names("kinds", &kinds)).transpose()?,
+            also: Vec::new(),
             handled: None,
             n: request.n.unwrap_or(1),
             order: match request.order {

@@ -36,11 +36,8 @@ impl From<DeliveryReport> for worker::WorkerReport {
     fn from(
         DeliveryReport { held, outcome: Outcome { outcome, on_done } }: DeliveryReport,
     ) -> Self {
-        let report = follow_ups("on_done", on_done).map(|on_done| machine::Report {
-            outcome,
-            on_done,
-            on_dead: Vec::new(),
-        });
+        let report = follow_ups("on_done", on_done)
+            .map(|on_done| machine::Report { on_done, ..outcome.into() });
         Self { held, report }
     }
 }

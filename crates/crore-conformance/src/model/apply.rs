@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crore_core::job::Spec;
+use crore_core::job::{ReportDetails, Spec};
 use crore_core::machine::{JobEdit, JobEvent, Outcome, Refusal, Report, RetryDirective, decide};
 use crore_core::{Delivery, Job, JobId, Name, Payload, Revision, Time};
 use crore_store::Error;
@@ -174,6 +174,11 @@ impl ObservedStore {
             PlannedOutcome::Cancel => Outcome::Cancel,
             PlannedOutcome::Interrupted => Outcome::Interrupted,
         };
-        Report { outcome, on_done: self.new_jobs(then, 0), on_dead: self.new_jobs(then, 0) }
+        let details = ReportDetails {
+            finished_at: (!then.is_empty()).then(|| Time::from_millis(1)),
+            reason: (!then.is_empty()).then(|| "other".into()),
+        };
+        let [on_done, on_dead] = [self.new_jobs(then, 0), self.new_jobs(then, 0)];
+        Report { outcome, on_done, on_dead, details }
     }
 }

@@ -20,6 +20,7 @@ macro_rules! conformance_jobs_list {
                 a_lapse_has_the_effect_that_the_job_specifies
                 every_other_end_is_written_as_decided
                 a_history_is_newest_first_and_bounded
+                a_history_keeps_the_details_of_reports
                 a_cancelled_job_is_not_delivered
                 a_deleted_job_is_removed
                 a_job_that_retains_nothing_is_removed_when_done
@@ -28,6 +29,7 @@ macro_rules! conformance_jobs_list {
                 follow_ups_are_pushed_only_for_their_end
                 a_follow_up_may_be_a_duplicate
                 any_delivery_may_report_if_the_job_allows_it
+                a_job_keeps_that_it_was_reported
                 a_scheduled_job_may_be_run_now
                 writes_of_a_batch_apply_in_order;
             batch:

@@ -9,8 +9,8 @@ use super::event::{Refusal, Report, ResultChange, Settled};
 use crate::group::GroupTally;
 use crate::id::Delivery;
 use crate::job::{
-    DeliveryEnd, DueTime, EndReason, Job, JobRetention, Lapse, ReportFencing, ResultRetention,
-    State,
+    DeliveryEnd, DueTime, EndReason, Job, JobRetention, Lapse, ReportDetails, ReportFencing,
+    ResultRetention, State,
 };
 use crate::payload::Payload;
 use crate::push::NewJob;
@@ -20,7 +20,8 @@ use crate::unique::UniqueHold;
 /// Decides how an event changes a job: pure, and total over every state and event.
 ///
 /// `random` are 64 random bits for the jitter of a retry; the same arguments always give the same decision.
-/// The first report of a delivery counts; any later one is [`Refusal::Stale`].
+/// The first report of a delivery (under [`ReportFencing::Any`], between two deliveries) counts; any later one is
+/// [`Refusal::Stale`].
 pub fn decide(job: &Job, event: &JobEvent, random: u64) -> Result<Change, Refusal> {
     match event {
         JobEvent::Finished { delivery, report } => finished(job, *delivery, report, random),
@@ -77,7 +78,7 @@ fn finished(
         (ReportFencing::Fenced, Some(delivery)) => check_fence(job, delivery)?,
         (ReportFencing::Any, delivery) => check_unfenced(job, delivery, &report.outcome)?,
     }
-    Ok(match &report.outcome {
+    let mut change = match &report.outcome {
         Outcome::Done { result } => done(job, result.as_ref(), &report.on_done),
         Outcome::Failed { error, detail, again } => {
             let failure = DeliveryFailure {
@@ -93,22 +94,29 @@ fn finished(
             let why = if job.live.stop { EndReason::Asked } else { EndReason::GivenUp };
             cancelled(job, Some((DeliveryEnd::Cancelled, None)), why)
         }
-    })
+    };
+    if let NextRecord::Live(next) = &mut change.next {
+        next.details = report.details.clone();
+    }
+    Ok(change)
 }
 
-/// Accepts a report under [`ReportFencing::Any`]: while the job runs the first report wins, and a success also
-/// ends a job that waits to be retried.
+/// Accepts a report under [`ReportFencing::Any`]: the first one since the job was last handed over. Once that
+/// delivery has ended without a report, only a success or a failure counts.
 fn check_unfenced(job: &Job, delivery: Option<Delivery>, outcome: &Outcome) -> Result<(), Refusal> {
     let was_granted = match delivery {
         None => job.live.delivery != Delivery::NONE,
         Some(d) => d != Delivery::NONE && d <= job.live.delivery,
     };
-    let waits_for_retry = matches!(job.live.state, State::Scheduled | State::Ready);
-    let in_time = match outcome {
-        Outcome::Done { .. } => waits_for_retry || job.live.state == State::Running,
-        _ => job.live.state == State::Running,
+    let is_first = match job.live.state {
+        State::Running => true,
+        State::Scheduled | State::Ready => {
+            let has_result = matches!(outcome, Outcome::Done { .. } | Outcome::Failed { .. });
+            has_result && !job.live.is_reported()
+        }
+        State::Waiting | State::Done | State::Dead | State::Cancelled => false,
     };
-    if was_granted && in_time { Ok(()) } else { Err(Refusal::Stale) }
+    if was_granted && is_first { Ok(()) } else { Err(Refusal::Stale) }
 }
 
 /// A failed delivery: reported, lapsed or timed out.
@@ -150,6 +158,11 @@ fn failed(
     let due = match again {
         RetryDirective::Never => {
             return dead(job, failure, EndReason::NotRetried, follow_ups);
+        }
+        // The delivery ended without a report before, and that decided about the attempt and the due time.
+        _ if job.live.state != State::Running => {
+            let next = after_delivery(job, failure.ended, Some(failure.error));
+            return change(job, NextRecord::Live(Box::new(next)), Vec::new());
         }
         _ if last => return dead(job, failure, EndReason::Exhausted, follow_ups),
         RetryDirective::After(span) => DueTime::After(span),
@@ -360,16 +373,17 @@ fn unchanged(job: &Job) -> NextLive {
         broken: job.live.broken,
         why: job.live.why,
         ended: None,
+        details: ReportDetails::default(),
         result: ResultChange::Leave,
         spec: None,
     }
 }
 
-/// The record after the current delivery has ended. Under [`ReportFencing::Any`] the job may not be running;
-/// then no delivery ends.
+/// The record after the current delivery has ended. Under [`ReportFencing::Any`] it may have ended before; then
+/// only a failure is added to the history, so that later reports are known to be stale.
 fn after_delivery(job: &Job, ended: DeliveryEnd, error: Option<Arc<str>>) -> NextLive {
-    let running = job.live.state == State::Running;
-    NextLive { ended: running.then_some((ended, error)), stop: false, ..unchanged(job) }
+    let is_added = job.live.state == State::Running || ended == DeliveryEnd::Failed;
+    NextLive { ended: is_added.then_some((ended, error)), stop: false, ..unchanged(job) }
 }
 
 /// The effects of the end of a delivery.

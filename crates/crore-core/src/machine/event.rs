@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::group::GroupTally;
 use crate::id::{Delivery, JobId};
-use crate::job::{DeliveryEnd, DueTime, EndReason, ResultRetention, Seen, Spec};
+use crate::job::{DeliveryEnd, DueTime, EndReason, ReportDetails, ResultRetention, Seen, Spec};
 use crate::payload::Payload;
 use crate::push::NewJob;
 use crate::time::Span;
@@ -54,11 +54,14 @@ pub struct Report {
     pub on_done: Vec<NewJob>,
     /// Jobs to push if the job becomes dead.
     pub on_dead: Vec<NewJob>,
+    /// What else the worker said.
+    pub details: ReportDetails,
 }
 
 impl From<Outcome> for Report {
     fn from(outcome: Outcome) -> Self {
-        Self { outcome, on_done: Vec::new(), on_dead: Vec::new() }
+        let (on_done, on_dead, details) = (Vec::new(), Vec::new(), ReportDetails::default());
+        Self { outcome, on_done, on_dead, details }
     }
 }
 
@@ -165,6 +168,8 @@ pub struct NextLive {
     pub why: Option<EndReason>,
     /// How the current delivery ends and its error message; `None` if it does not end.
     pub ended: Option<(DeliveryEnd, Option<Arc<str>>)>,
+    /// What its worker added to the report that ends it.
+    pub details: ReportDetails,
     /// Change of the stored result.
     pub result: ResultChange,
     /// The new spec, if it changes.

@@ -53,6 +53,8 @@ struct JobModel {
     key_held: bool,
     group: Group,
     finals: u32,
+    /// Reports that counted since the job was last handed over, without hand-backs.
+    counted_reports: u32,
     follow_ups: usize,
     reached: BTreeSet<State>,
 }
@@ -79,6 +81,7 @@ impl JobModel {
             key_held: true,
             group: Group { size: 2, sealed: true, ..Group::default() },
             finals: 0,
+            counted_reports: 0,
             follow_ups: 0,
         }
     }
@@ -106,6 +109,7 @@ impl JobModel {
                     let delivery = Delivery(self.deliveries);
                     job.live.claim(delivery, self.now, job.spec.lease, &name("w"));
                     self.permits += 1;
+                    self.counted_reports = 0;
                 }
                 Ok(())
             }
@@ -133,6 +137,9 @@ impl JobModel {
         let ended = self.job.as_ref().is_none_or(|job| job.live.state.has_ended());
         if ended && !was_final && matches!(event, JobEvent::Finished { .. }) {
             self.finals += 1;
+        }
+        if let JobEvent::Finished { report, .. } = event {
+            self.counted_reports += u32::from(report.outcome != Outcome::Interrupted);
         }
         for effect in &change.effects {
             match effect {
@@ -175,7 +182,7 @@ impl JobModel {
 
 fn report(outcome: Outcome) -> Report {
     let then = || vec![Spec::new(name("next"), name("next"), Payload::json("2")).into()];
-    Report { outcome, on_done: then(), on_dead: then() }
+    Report { on_done: then(), on_dead: then(), ..outcome.into() }
 }
 
 fn outcomes() -> impl Strategy<Value = Outcome> {
@@ -261,6 +268,7 @@ proptest! {
                 break;
             }
             prop_assert!(world.finals <= 1, "the first final report wins");
+            prop_assert!(world.counted_reports <= 1, "one report counts between two hand-overs");
         }
     }
 }
@@ -389,14 +397,66 @@ fn a_job_asked_to_stop_keeps_its_error() {
     assert!(job.live.history[0].error.is_some());
 }
 
+fn lakh() -> Spec {
+    Spec { reports: ReportFencing::Any, lapse: Lapse::Again, ..spec() }
+}
+
+fn lapsed(delivery: u64) -> ModelStep {
+    ModelStep::Event(JobEvent::Lapsed(Delivery(delivery)))
+}
+
+fn stale(world: &mut JobModel, step: &ModelStep) {
+    let before = world.job.clone();
+    assert_eq!(world.run(step), Some(Err(Refusal::Stale)));
+    assert_eq!(world.job, before);
+}
+
 #[test]
-fn where_any_delivery_may_report_a_late_success_ends_the_retrying() {
-    let spec = Spec { reports: ReportFencing::Any, lapse: Lapse::Again, ..spec() };
-    let lapse = ModelStep::Event(JobEvent::Lapsed(Delivery(1)));
-    let world = run_steps(spec.clone(), &[ModelStep::Claim, lapse.clone(), finish(1, DONE)]);
+fn where_any_delivery_may_report_a_success_after_the_lease_ends_the_job() {
+    for lost in [lapsed(1), ModelStep::Event(JobEvent::WorkerLost(Delivery(1)))] {
+        let mut world = run_steps(lakh(), &[ModelStep::Claim, lost, finish(1, DONE)]);
+        assert_eq!(world.job.as_ref().expect("kept").live.state, State::Done);
+        stale(&mut world, &finish(1, fail()));
+    }
+}
+
+#[test]
+fn where_any_delivery_may_report_only_the_first_report_between_two_hand_overs_counts() {
+    let anonymous = ModelStep::Event(JobEvent::Finished { delivery: None, report: report(DONE) });
+    let again = [ModelStep::Claim, lapsed(1), ModelStep::Claim, finish(1, fail())];
+    let mut world = run_steps(lakh(), &again);
+    for step in [finish(2, DONE), finish(1, DONE), finish(2, fail()), anonymous] {
+        stale(&mut world, &step);
+        world.run(&LATER);
+        stale(&mut world, &step);
+    }
+    assert_eq!(world.job.as_ref().expect("kept").live.attempt, 2);
+    assert_eq!(world.run(&ModelStep::Claim), Some(Ok(())));
+    assert_eq!(world.run(&finish(1, DONE)), Some(Ok(())), "the job was handed over again");
     assert_eq!(world.job.expect("kept").live.state, State::Done);
-    let mut world = run_steps(spec, &[ModelStep::Claim, lapse]);
-    assert_eq!(world.run(&finish(1, fail())), Some(Err(Refusal::Stale)));
+}
+
+#[test]
+fn a_failure_after_the_lease_is_the_first_report_and_delays_nothing() {
+    let mut world = run_steps(lakh(), &[ModelStep::Claim, lapsed(1), finish(1, fail())]);
+    let job = world.job.clone().expect("kept");
+    assert_eq!((job.live.state, job.live.attempt, job.live.due), (State::Ready, 1, world.now));
+    stale(&mut world, &finish(1, DONE));
+    let never = Outcome::Failed { error: "no".into(), detail: None, again: RetryDirective::Never };
+    let steps = [ModelStep::Claim, lapsed(1), finish(1, never), ModelStep::Event(JobEvent::Retry)];
+    let mut world = run_steps(lakh(), &steps);
+    assert_eq!(world.follow_ups, 1);
+    stale(&mut world, &finish(1, DONE));
+}
+
+#[test]
+fn a_delivery_that_was_returned_unfinished_is_no_hand_over() {
+    let back = |d| [ModelStep::Claim, finish(d, Outcome::Interrupted)];
+    let lapse = [vec![ModelStep::Claim, lapsed(1)], back(2).to_vec(), back(3).to_vec()].concat();
+    let mut world = run_steps(lakh(), &lapse);
+    assert_eq!(world.run(&finish(1, DONE)), Some(Ok(())));
+    let failed = [vec![ModelStep::Claim, finish(1, fail()), LATER], back(2).to_vec()].concat();
+    stale(&mut run_steps(lakh(), &failed), &finish(1, DONE));
 }
 
 #[test]

@@ -7,7 +7,8 @@ use super::event::{Change, NextLive, NextRecord, NextState, ResultChange};
 use crate::dependency::Satisfaction;
 use crate::id::{Delivery, Revision};
 use crate::job::{
-    Attempt, DEFAULT_LEASE, Job, Live, MAX_HISTORY, ResultRetention, Seen, State, StoredResult,
+    Attempt, DEFAULT_LEASE, DeliveryEnd, Job, Live, MAX_HISTORY, ResultRetention, Seen, State,
+    StoredResult,
 };
 use crate::name::Name;
 use crate::time::{Span, Time};
@@ -47,6 +48,14 @@ impl Live {
     pub fn matches(&self, seen: &Seen) -> bool {
         let same = Seen { lease_until: seen.lease_until, ..self.seen() };
         same == *seen && seen.lease_until.is_none_or(|until| until == self.lease_until)
+    }
+
+    /// Whether a report has counted since the job was last handed over. A delivery that was returned unfinished is
+    /// not a hand-over.
+    pub fn is_reported(&self) -> bool {
+        let mut ends = self.history.iter().map(|attempt| attempt.ended);
+        let last = ends.find(|ended| *ended != DeliveryEnd::Interrupted);
+        last.is_some_and(|ended| !matches!(ended, DeliveryEnd::Lapsed | DeliveryEnd::TimedOut))
     }
 
     /// Ready → Running, with a new delivery. A fire-and-forget job holds an internal default lease until its
@@ -111,6 +120,7 @@ impl Live {
                 worker: self.worker.clone(),
                 ended: *ended,
                 error: error.clone(),
+                details: next.details.clone(),
             },
         );
     }

@@ -8,7 +8,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use crore::Engine;
 use crore::finish::Finish;
-use crore_core::machine::Outcome;
+use crore_core::machine::{Outcome, Report};
 use crore_core::{Encoding, Job, JobId, Name, Payload, Span, State};
 use crore_dispatch::{
     DispatchRound, DispatchService, Handle, JobRequest, Options, Protocol, Registration,
@@ -36,8 +36,9 @@ impl Protocol for Plain {
         JobRequest { path: self.0, headers: HeaderMap::new(), body }
     }
 
-    fn outcome(&self, _: &HeaderMap, body: &Bytes) -> Result<Outcome, String> {
-        Ok(Outcome::Done { result: Some(Payload::new(Encoding::Text, &**body)) })
+    fn report(&self, _: &HeaderMap, body: &Bytes) -> Result<Report, String> {
+        let result = Some(Payload::new(Encoding::Text, &**body));
+        Ok(Outcome::Done { result }.into())
     }
 }
 

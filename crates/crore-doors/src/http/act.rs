@@ -17,7 +17,7 @@ use super::events;
 /// Changes the queue, priority or due time of a job. A running job cannot be changed.
 #[utoipa::path(
     patch, path = "/v1/jobs/{id}", operation_id = "changeJob", tag = "jobs",
-    params(("id" = crore_wire::api::Id, Path, description = "The job.")),
+    params(("id" = crore_wire::api::JobPathId, Path, description = "The job.")),
     request_body = wire::Change,
     responses((status = 200, description = "The job was changed.", body = wire::Acted)),
 )]
@@ -34,7 +34,7 @@ pub(super) async fn change(
 /// Deletes a job. A running job cannot be deleted.
 #[utoipa::path(
     delete, path = "/v1/jobs/{id}", operation_id = "deleteJob", tag = "jobs",
-    params(("id" = crore_wire::api::Id, Path, description = "The job.")),
+    params(("id" = crore_wire::api::JobPathId, Path, description = "The job.")),
     responses((status = 200, description = "The job was deleted.", body = wire::Acted)),
 )]
 pub(super) async fn delete(
@@ -49,7 +49,7 @@ pub(super) async fn delete(
 /// Cancels a job. A running job is asked to stop.
 #[utoipa::path(
     post, path = "/v1/jobs/{id}/cancel", operation_id = "cancelJob", tag = "jobs",
-    params(("id" = crore_wire::api::Id, Path, description = "The job.")),
+    params(("id" = crore_wire::api::JobPathId, Path, description = "The job.")),
     responses((status = 200, description = "The job is cancelled, or asked to stop.", body = wire::Acted)),
 )]
 pub(super) async fn cancel(
@@ -64,7 +64,7 @@ pub(super) async fn cancel(
 /// Retries a dead or cancelled job, or runs a scheduled job now.
 #[utoipa::path(
     post, path = "/v1/jobs/{id}/retry", operation_id = "retryJob", tag = "jobs",
-    params(("id" = crore_wire::api::Id, Path, description = "The job.")),
+    params(("id" = crore_wire::api::JobPathId, Path, description = "The job.")),
     responses((status = 200, description = "The job will run.", body = wire::Acted)),
 )]
 pub(super) async fn retry(

@@ -28,7 +28,7 @@ pub(super) async fn list(
 /// Gets a job.
 #[utoipa::path(
     get, path = "/v1/jobs/{id}", operation_id = "getJob", tag = "jobs",
-    params(("id" = crore_wire::api::Id, Path, description = "The job.")),
+    params(("id" = crore_wire::api::JobPathId, Path, description = "The job.")),
     responses((status = 200, description = "The job.", body = Job)),
 )]
 pub(super) async fn get(
@@ -43,7 +43,7 @@ pub(super) async fn get(
 /// Explains why a job is not running.
 #[utoipa::path(
     get, path = "/v1/jobs/{id}/explain", operation_id = "explainJob", tag = "jobs",
-    params(("id" = crore_wire::api::Id, Path, description = "The job.")),
+    params(("id" = crore_wire::api::JobPathId, Path, description = "The job.")),
     responses((status = 200, description = "What the job is waiting for.", body = Explanation)),
 )]
 pub(super) async fn explain(

@@ -26,7 +26,7 @@ pub(super) async fn add(
 /// Gets the notes of a job.
 #[utoipa::path(
     get, path = "/v1/jobs/{id}/notes", operation_id = "getNotes", tag = "jobs",
-    params(("id" = crore_wire::api::Id, Path, description = "The job.")),
+    params(("id" = crore_wire::api::JobPathId, Path, description = "The job.")),
     responses((status = 200, description = "The latest progress, and the latest log lines.", body = Notes)),
 )]
 pub(super) async fn get(

@@ -15,7 +15,7 @@ use http::{Method, StatusCode};
 /// The result of a job with `read_once` is deleted by the first call that returns it.
 #[utoipa::path(
     get, path = "/v1/jobs/{id}/result", operation_id = "getResult", tag = "jobs",
-    params(("id" = crore_wire::api::Id, Path, description = "The job."), WaitQuery),
+    params(("id" = crore_wire::api::JobPathId, Path, description = "The job."), WaitQuery),
     responses(
         (status = 200, description = "The job has ended.", body = Ended),
         (status = 202, description = "The job has not ended yet.", body = Ended),

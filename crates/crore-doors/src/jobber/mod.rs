@@ -4,15 +4,16 @@
 //! |---|---|---|
 //! | `POST /jobber/queue` | `{"type": "sample", "payload": …}` | 201, `{"job-id": uuid}` |
 //! | `POST /jobs` | `{"jobType": "sample", "payload": …}` | 201, `{"jobId": uuid}` |
+//! | `GET /jobber/queue/{uuid}`, `GET /jobs/{uuid}` | | 200, the job with its `status` |
 //!
-//! Both calls accept either key. Errors are plain text with Jobber's wording. [`id`] defines the UUID.
+//! Both calls accept either key. Errors are plain text with Jobber's wording. [`crore_api::job_uuid`] defines the UUID.
 //!
 //! A job waits in the queue named after its type. Jobber's own workers were a library over Redis; here workers use
 //! the native API (`POST /v1/fetch` with the type as the queue). The lease of a job is the visibility timeout of its
 //! type. When it expires, the job is delivered again, without a limit and without quarantine.
 
-pub mod id;
 mod options;
+mod status;
 
 use std::collections::BTreeMap;
 
@@ -20,20 +21,20 @@ use axum::Router;
 use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::response::{IntoResponse, Response};
-use axum::routing::post;
+use axum::routing::{get, post};
 use crore::push::PushResult;
 use crore_api::admission::Gate;
 use crore_api::body::collect;
 use crore_api::middleware::{Next, from_fn};
 use crore_api::telemetry::TraceContext;
-use crore_api::{Grant, Scope};
+use crore_api::{Grant, Scope, job_uuid};
 use crore_core::job::Lapse;
 use crore_core::retry::Retry;
 use crore_core::{Code, Invalid, JobId, Name, NewJob, Spec};
 use crore_wire::{Format, Raw};
 use http::header::{CONTENT_TYPE, X_CONTENT_TYPE_OPTIONS};
 use http::{HeaderMap, HeaderValue, StatusCode};
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 pub use options::Options;
 
@@ -41,12 +42,17 @@ use crate::Doors;
 
 /// The routes of Jobber.
 pub fn router(doors: &Doors) -> Router {
-    let gate = Gate { api: doors.api().clone(), scopes: &[Scope::Push] };
-    Router::new()
+    let gate = |scopes| Gate { api: doors.api().clone(), scopes };
+    let push = Router::new()
         .route("/jobber/queue", post(queue))
         .route("/jobs", post(jobs))
-        .route_layer(from_fn(gate, admit))
-        .with_state(doors.clone())
+        .route_layer(from_fn(gate(&[Scope::Push]), admit));
+    // Of jobs that the caller pushed, or of all.
+    let look_up = Router::new()
+        .route("/jobber/queue/{id}", get(status::queue))
+        .route("/jobs/{id}", get(status::jobs))
+        .route_layer(from_fn(gate(&[Scope::Push, Scope::Read]), admit));
+    push.merge(look_up).with_state(doors.clone())
 }
 
 async fn admit(gate: Gate, request: Request, next: Next) -> Response {
@@ -70,7 +76,7 @@ async fn queue(
     body: Body,
 ) -> Response {
     let read = |posted: &JobberJob| posted.kind.clone().or_else(|| posted.job_type.clone());
-    response("job-id", post_job((&doors, &grant), &headers, body, read).await)
+    response(&doors, "job-id", post_job((&doors, &grant), &headers, body, read).await)
 }
 
 async fn jobs(
@@ -80,7 +86,7 @@ async fn jobs(
     body: Body,
 ) -> Response {
     let read = |posted: &JobberJob| posted.job_type.clone().or_else(|| posted.kind.clone());
-    response("jobId", post_job((&doors, &grant), &headers, body, read).await)
+    response(&doors, "jobId", post_job((&doors, &grant), &headers, body, read).await)
 }
 
 /// Why a job was not accepted.
@@ -136,14 +142,10 @@ fn spec(kind: &str, payload: Option<Raw>, options: &Options) -> Result<Spec, Inv
     Ok(spec)
 }
 
-fn response(key: &str, posted: Result<JobId, PostError>) -> Response {
+fn response(doors: &Doors, key: &str, posted: Result<JobId, PostError>) -> Response {
     const WRONG: &str = "Request body is not in the right format";
     match posted {
-        Ok(id) => {
-            let body = Format::Json.encode(&BTreeMap::from([(key, id::uuid(id))]));
-            let kind = HeaderValue::from_static("application/json");
-            (StatusCode::CREATED, [(CONTENT_TYPE, kind)], body).into_response()
-        }
+        Ok(id) => json(StatusCode::CREATED, &BTreeMap::from([(key, uuid(doors, id))])),
         Err(PostError::Format(None)) => text(StatusCode::BAD_REQUEST, format!("{WRONG}\n")),
         Err(PostError::Format(Some(invalid))) => {
             text(StatusCode::BAD_REQUEST, format!("{WRONG}: {invalid}\n"))
@@ -158,6 +160,15 @@ fn response(key: &str, posted: Result<JobId, PostError>) -> Response {
         }
         Err(PostError::Body(fault)) => fault.into_response(),
     }
+}
+
+fn uuid(doors: &Doors, id: JobId) -> String {
+    job_uuid::of_job(doors.engine().status().store_id(), id)
+}
+
+fn json(status: StatusCode, body: &impl Serialize) -> Response {
+    let kind = HeaderValue::from_static("application/json");
+    (status, [(CONTENT_TYPE, kind)], Format::Json.encode(body)).into_response()
 }
 
 fn text(status: StatusCode, body: String) -> Response {

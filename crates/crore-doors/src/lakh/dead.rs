@@ -29,7 +29,7 @@ pub(super) async fn dead_jobs(doors: &Doors, grant: &Grant) -> LakhReply<DeadJob
         let page = doors.engine().list(query).await.map_err(failed)?;
         let is_shown = |job: &&Job| is_from_lakh(job) && grant.covers_job(&job.spec);
         for job in page.jobs.iter().filter(is_shown) {
-            let message = to_lakh(job);
+            let message = to_lakh(job, &job.spec.queue);
             bytes += message.encoded_len() + FIELD_HEADER_BYTES;
             if bytes > MAX_RESPONSE_BYTES {
                 more = true;

@@ -32,6 +32,7 @@ use super::reservations::{JobKey, key};
 use super::translate::to_lakh;
 use crate::Doors;
 use crate::grpc::failed;
+use crate::lightjq;
 use crate::worker_session::PendingFetch;
 
 /// Maximum number of unread jobs fetched for a worker.
@@ -53,6 +54,7 @@ pub(crate) struct JoinedStream(Option<Box<JoinedWorker>>);
 /// A worker that has joined.
 struct JoinedWorker {
     doors: Doors,
+    names: Arc<JobNames>,
     fetch_template: Fetch,
     leases: Arc<SharedReservations>,
     /// The task that reads its reports; `None`: it has ended.
@@ -93,6 +95,13 @@ fn with_job_names(invalid: Invalid) -> Invalid {
     Invalid { field: "job_names".to_owned(), ..invalid }
 }
 
+/// The LightJQ jobs with these names, as far as the caller may have them. They are kinds in one queue.
+fn lightjq_jobs(grant: &Grant, names: &[Name]) -> Vec<(Name, Name)> {
+    let Ok(queue) = Name::new("queue", lightjq::QUEUE) else { return Vec::new() };
+    let names = names.iter().filter(|name| grant.covers(&queue, name));
+    names.map(|name| (queue.clone(), name.clone())).collect()
+}
+
 impl JoinedStream {
     pub(super) fn new(
         (doors, grant): (Doors, Grant),
@@ -106,6 +115,7 @@ impl JoinedStream {
             return Err(Invalid::new(Code::CountRange, "job_names", why));
         }
         let mut fetch_template = Fetch {
+            also: lightjq_jobs(&grant, &queues),
             queues,
             kinds: None,
             handled: None,
@@ -122,11 +132,14 @@ impl JoinedStream {
         }
         let (leases, engine) = (Arc::<SharedReservations>::default(), doors.engine().clone());
         let (stop_reports, stopped) = oneshot::channel();
-        let reader = ReportReader { engine, names, leases: Arc::clone(&leases) };
+        let names = Arc::new(names);
+        let reader =
+            ReportReader { engine, names: Arc::clone(&names), leases: Arc::clone(&leases) };
         let reports = tokio::spawn(reader.run(reports, stopped));
         let until = doors.clone();
         Ok(Self(Some(Box::new(JoinedWorker {
             doors,
+            names,
             fetch_template,
             leases,
             reports: Some(reports),
@@ -209,13 +222,13 @@ impl JoinedWorker {
     fn next(&mut self) -> Option<lakh::Job> {
         loop {
             let job = self.to_send.next()?;
-            let Some(terms) = self.leases.reservations().mark_sent(&job, Instant::now()) else {
-                continue;
-            };
-            let message = to_lakh(&job);
+            let name = self.names.name_of(&job);
+            let terms = self.leases.reservations().mark_sent(&job, name, Instant::now());
+            let Some(terms) = terms else { continue };
+            let message = to_lakh(&job, name);
             self.unflushed.bytes += message.encoded_len() + MESSAGE_HEADER_BYTES;
             if !terms.is_reserved() {
-                self.unflushed.jobs.push(key(&job));
+                self.unflushed.jobs.push(key(&job, name));
             }
             return Some(message);
         }
@@ -257,7 +270,9 @@ impl JoinedWorker {
             false => 1,
         };
         let now = Instant::now();
-        jobs.iter().for_each(|job| self.leases.reservations().add(job, now));
+        for job in &jobs {
+            self.leases.reservations().add(job, self.names.name_of(job), now);
+        }
         self.to_send = jobs.into_iter();
         Poll::Ready(Ok(()))
     }
@@ -265,7 +280,8 @@ impl JoinedWorker {
     /// Closes the stream. Received reports are applied, and the worker's jobs go to others at once. If the server is
     /// closing, jobs that were sent stay reserved instead, so that the worker can report them after the restart.
     async fn close(self: Box<Self>) {
-        let Self { doors, leases, reports, stop_reports, fetch, mut handing_over, .. } = *self;
+        let Self { doors, names, leases, reports, stop_reports, fetch, mut handing_over, .. } =
+            *self;
         let engine = doors.engine();
         let drain_reports = async {
             if let Some(mut reports) = reports
@@ -284,7 +300,7 @@ impl JoinedWorker {
         }
         let now = Instant::now();
         if let Some(Ok(jobs)) = fetched {
-            jobs.iter().for_each(|job| leases.reservations().add(job, now));
+            jobs.iter().for_each(|job| leases.reservations().add(job, names.name_of(job), now));
         }
         let (sent, unsent): (Vec<_>, Vec<_>) =
             leases.reservations().clear().into_iter().partition(|(_, terms)| terms.is_sent());

@@ -8,7 +8,8 @@
 //!
 //! The metadata `job_names` lists the names of the jobs that a producer sends, or that a worker takes. A job waits in
 //! the queue named after it. Its reservation is its lease, which is not renewed; a job without one is done when it is
-//! handed over. The first report about a job counts, from any worker, because the protocol cannot name a delivery.
+//! handed over. Of the reports between two deliveries of a job the first counts, from any worker, because the protocol
+//! cannot name a delivery.
 
 mod dead;
 mod join;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use crore_core::Name;
+use crore_core::{Job, Name, Spec};
 use tonic::Status;
 use tonic::metadata::MetadataMap;
 
@@ -26,6 +26,13 @@ impl JobNames {
     /// Whether the name is in the list.
     pub(super) fn contains(&self, name: &str) -> bool {
         self.0.contains(name)
+    }
+
+    /// The name by which a worker knows a job that it was given: its queue, or its kind if it comes from the queue of
+    /// another door.
+    pub(super) fn name_of<'a>(&self, job: &'a Job) -> &'a Name {
+        let Spec { queue, kind, .. } = &*job.spec;
+        if self.contains(queue.as_str()) { queue } else { kind }
     }
 
     /// The queues of these jobs. A string that is not a valid job name has no queue.

@@ -43,7 +43,7 @@ impl SharedReservations {
 /// Reads the reports of one worker.
 pub(super) struct ReportReader {
     pub(super) engine: Engine,
-    pub(super) names: JobNames,
+    pub(super) names: Arc<JobNames>,
     pub(super) leases: Arc<SharedReservations>,
 }
 

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use crore_core::job::DEFAULT_LEASE;
-use crore_core::{Job, JobId};
+use crore_core::{Job, JobId, Name};
 use crore_wire::worker::DeliveryRef;
 use tokio::time::Instant;
 
@@ -24,9 +24,9 @@ pub(super) struct Reservation {
 }
 
 impl Reservation {
-    fn of(job: &Job, now: Instant) -> Self {
+    fn of(job: &Job, name: &Name, now: Instant) -> Self {
         Self {
-            key: key(job),
+            key: key(job, name),
             is_reserved: job.spec.lease.is_some(),
             is_sent: false,
             until: now + job.spec.lease.unwrap_or(DEFAULT_LEASE).into(),
@@ -50,8 +50,8 @@ impl Reservation {
 }
 
 /// The name and id by which a worker knows a job.
-pub(super) fn key(job: &Job) -> JobKey {
-    (job.spec.queue.as_str().into(), id(job))
+pub(super) fn key(job: &Job, name: &Name) -> JobKey {
+    (name.as_str().into(), id(job))
 }
 
 /// Number of leases at which expired ones are removed for the first time.
@@ -84,12 +84,12 @@ impl Reservations {
         self.is_reporting = is_reporting;
     }
 
-    /// Adds a fetched job.
-    pub(super) fn add(&mut self, job: &Job, now: Instant) {
+    /// Adds a fetched job, which the worker knows by this name.
+    pub(super) fn add(&mut self, job: &Job, name: &Name, now: Instant) {
         if self.leases.len() >= self.cleanup_at {
             self.remove_expired(now);
         }
-        let (held, terms) = (held(job), Reservation::of(job, now));
+        let (held, terms) = (held(job), Reservation::of(job, name, now));
         // The previous job with this key can no longer be reported.
         if let Some(other) =
             self.names.insert(terms.key.clone(), held.id).filter(|id| *id != held.id)
@@ -113,8 +113,13 @@ impl Reservations {
     }
 
     /// Marks a job as sent; `None`: its lease has expired or was replaced, and it must not be sent.
-    pub(super) fn mark_sent(&mut self, job: &Job, now: Instant) -> Option<Reservation> {
-        let key = key(job);
+    pub(super) fn mark_sent(
+        &mut self,
+        job: &Job,
+        name: &Name,
+        now: Instant,
+    ) -> Option<Reservation> {
+        let key = key(job, name);
         let id = *self.names.get(&key)?;
         let (current, terms) = self.leases.get_mut(id)?;
         if current.delivery != job.live.delivery || terms.has_expired(now) {
@@ -154,12 +159,16 @@ mod tests {
     use std::time::Duration;
 
     use crore_core::job::{Live, Spec};
-    use crore_core::{Delivery, Name, Payload, Time};
+    use crore_core::{Delivery, Payload, Time};
 
     use super::*;
 
+    fn name() -> Name {
+        Name::new("queue", "mail").expect("a name")
+    }
+
     fn job(id: u64, delivery: u64) -> Job {
-        let name = Name::new("queue", "mail").expect("a name");
+        let name = name();
         let spec = Spec::new(name.clone(), name, Payload::json("1"));
         let live = Live::pushed(Time::ZERO, Time::ZERO, 0);
         let mut job = Job { id: JobId(id), spec: Arc::new(spec), live };
@@ -170,12 +179,13 @@ mod tests {
     #[test]
     fn a_redelivered_job_is_found_by_its_latest_delivery() {
         let (mut all, now) = (Reservations::default(), Instant::now());
-        all.add(&job(1, 1), now);
-        all.add(&job(1, 2), now);
-        assert_eq!(all.mark_sent(&job(1, 2), now).map(|terms| terms.is_sent()), Some(true));
-        let (held, _) = all.get(&key(&job(1, 2))).expect("known");
+        all.add(&job(1, 1), &name(), now);
+        all.add(&job(1, 2), &name(), now);
+        let sent = all.mark_sent(&job(1, 2), &name(), now);
+        assert_eq!(sent.map(|terms| terms.is_sent()), Some(true));
+        let (held, _) = all.get(&key(&job(1, 2), &name())).expect("known");
         assert_eq!(held.delivery, Delivery(2));
-        all.release(&key(&job(1, 2)), held);
+        all.release(&key(&job(1, 2), &name()), held);
         assert!(all.is_settled() && all.names.is_empty());
     }
 
@@ -183,12 +193,12 @@ mod tests {
     fn expired_leases_are_neither_sent_nor_kept() {
         let (mut all, now) = (Reservations::default(), Instant::now());
         for n in 1..=CLEANUP_FROM as u64 {
-            all.add(&job(n, n), now);
+            all.add(&job(n, n), &name(), now);
         }
         let later = now + Duration::from_secs(3600);
-        assert_eq!(all.mark_sent(&job(1, 1), later), None);
-        all.add(&job(1000, 1000), later);
-        all.add(&job(1001, 1001), later);
+        assert_eq!(all.mark_sent(&job(1, 1), &name(), later), None);
+        all.add(&job(1000, 1000), &name(), later);
+        all.add(&job(1001, 1001), &name(), later);
         assert_eq!((all.leases.len(), all.names.len()), (2, 2));
     }
 }

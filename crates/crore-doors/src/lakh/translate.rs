@@ -9,6 +9,7 @@ use crore_core::payload::Encoding;
 use crore_core::retry::{Backoff, Retry};
 use crore_core::{Caps, Code, Invalid, Job, Name, NewJob, Payload, Span, Spec, Time};
 use crore_wire::grpc::lakh::{self, job::ExecutionTime};
+use crore_wire::{Format, Raw};
 use prost_types::{Duration, Timestamp};
 use serde_json::Value;
 
@@ -130,9 +131,9 @@ pub(super) fn is_from_lakh(job: &Job) -> bool {
     job.spec.client_id.as_ref().is_some_and(is_lakh_client)
 }
 
-/// A job as a Lakh message. Its name is its queue, which is what the worker asked for. The execution time is the
-/// current due time: a retried job has the instant at which it was due.
-pub(super) fn to_lakh(job: &Job) -> lakh::Job {
+/// A job as a Lakh message, with the name that the worker asked for. The execution time is the current due time: a
+/// retried job has the instant at which it was due.
+pub(super) fn to_lakh(job: &Job, name: &Name) -> lakh::Job {
     let due = job.live.due;
     let execution_time = match due > job.live.pushed_at {
         true => ExecutionTime::Scheduled(Timestamp {
@@ -147,25 +148,31 @@ pub(super) fn to_lakh(job: &Job) -> lakh::Job {
     });
     lakh::Job {
         id: id(job).to_string(),
-        name: job.spec.queue.to_string(),
+        name: name.to_string(),
         args: args(&job.spec.payload),
         execution_time: Some(execution_time),
         reservation_time,
     }
 }
 
-/// Arguments. The payload of another door is one argument, unless it is a JSON list.
+/// Arguments. The payload of another door is one argument, unless it is a list. MessagePack is sent as JSON, if JSON can
+/// represent it.
 fn args(payload: &Payload) -> Vec<String> {
-    let text = || String::from_utf8_lossy(&payload.bytes).into_owned();
+    let base64 = || vec![STANDARD.encode(&payload.bytes)];
     match payload.encoding {
-        Encoding::Json => match serde_json::from_slice(&payload.bytes) {
-            Ok(Value::Array(all)) => all.into_iter().map(arg).collect(),
-            _ => vec![text()],
-        },
-        Encoding::Text => vec![text()],
-        Encoding::Msgpack | Encoding::Protobuf | Encoding::Bytes => {
-            vec![STANDARD.encode(&payload.bytes)]
-        }
+        Encoding::Json => json_args(&payload.bytes),
+        Encoding::Text => vec![String::from_utf8_lossy(&payload.bytes).into_owned()],
+        Encoding::Msgpack => Raw::new(Format::Msgpack, payload.bytes.clone())
+            .convert(Format::Json)
+            .map_or_else(base64, |json| json_args(json.bytes())),
+        Encoding::Protobuf | Encoding::Bytes => base64(),
+    }
+}
+
+fn json_args(json: &[u8]) -> Vec<String> {
+    match serde_json::from_slice(json) {
+        Ok(Value::Array(all)) => all.into_iter().map(arg).collect(),
+        _ => vec![String::from_utf8_lossy(json).into_owned()],
     }
 }
 

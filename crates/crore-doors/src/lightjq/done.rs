@@ -36,7 +36,7 @@ pub(super) async fn done(
     let unknown = || Fault::new(Code::NotFound, "job not found");
     let id = text.parse::<Id>().map_err(|_| unknown())?.into();
     let delivery = report.delivery.map(Delivery::from);
-    let outcome = translate::outcome(report)?;
+    let report = translate::report(report)?;
     let job = doors.engine().get(id).await?.filter(|job| job.spec.queue.as_str() == QUEUE);
     let job = job.ok_or_else(|| missing(id))?;
     grant.check_job(&job.spec)?;
@@ -47,7 +47,7 @@ pub(super) async fn done(
             Err(Fault::new(Code::NotFound, format!("job {id} is not held by this worker")))
         };
     }
-    let finished = doors.engine().finish(Finish::of(&job, outcome)).await.map_err(without_index)?;
+    let finished = doors.engine().finish(Finish::of(&job, report)).await.map_err(without_index)?;
     match finished {
         FinishResult::Accepted { .. } => {
             doors.push_worker_handle().reported(id, job.live.delivery);

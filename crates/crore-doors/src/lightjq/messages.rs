@@ -18,8 +18,8 @@ pub(super) struct LightJqNewJob {
         example = "mail"
     )]
     pub(super) name: String,
-    /// Argument of the job: a map.
-    #[schema(value_type = Object)]
+    /// Argument of the job: any value.
+    #[schema(value_type = Raw)]
     pub(super) argument: Raw,
     /// Priority, smaller first; default 0.
     pub(super) priority: Option<i32>,
@@ -67,9 +67,11 @@ pub(super) struct LightJqStatus {
     pub(super) error: Option<Raw>,
     /// Message of the last failure, for people.
     pub(super) message: String,
+    /// Reason of the last failure.
+    pub(super) reason: Option<FailureReason>,
     /// Number of retries so far.
     pub(super) retry_count: u32,
-    /// When the job ended.
+    /// When the job ended: as its worker reported, or else when the server recorded it.
     pub(super) finished_at: Option<Moment>,
 }
 
@@ -144,6 +146,9 @@ pub(super) struct LightJqReport {
     /// Error for programs.
     #[schema(value_type = Raw, required = false)]
     pub(super) error: Option<Raw>,
+    /// When the worker finished, in ISO 8601; without a zone, in UTC.
+    #[schema(example = "2026-11-15T08:00:00Z")]
+    pub(super) finished_at: Option<String>,
     /// Delivery that the report is about; without it, the worker's current delivery of the job.
     pub(super) delivery: Option<DeliveryId>,
 }
@@ -160,7 +165,7 @@ pub(super) enum ReportType {
 }
 
 /// Reason of a failure.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, ToSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 #[schema(as = lightjq::Reason)]
 pub(super) enum FailureReason {
@@ -172,17 +177,19 @@ pub(super) enum FailureReason {
 
 /// A job as a push worker receives it. `id` and `job_id` are the same: LightJQ's protocol description lists one and
 /// requires the other.
-#[derive(Debug, Serialize, ToSchema)]
+/// Never instantiated: the argument may be a value that serde cannot represent.
+#[derive(Debug, ToSchema)]
 #[schema(as = lightjq::WorkerJob)]
-pub(super) struct LightJqWorkerJob<'a> {
+#[expect(dead_code, reason = "only its schema is used")]
+pub(super) struct LightJqWorkerJob {
     /// Id of the job.
-    pub(super) id: &'a str,
+    pub(super) id: String,
     /// Id of the job.
-    pub(super) job_id: &'a str,
+    pub(super) job_id: String,
     /// Name of the job.
-    pub(super) name: &'a str,
+    pub(super) name: String,
     /// Argument of the job.
-    #[schema(value_type = Object)]
+    #[schema(value_type = Raw)]
     pub(super) argument: Raw,
     /// Timeout of the run, in seconds.
     pub(super) timeout: u64,

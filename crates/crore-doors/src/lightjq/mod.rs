@@ -41,6 +41,7 @@ use utoipa_axum::routes;
 use crate::Doors;
 use crate::openapi::require_scope;
 pub(crate) use protocol::LightJq;
+pub(crate) use translate::QUEUE;
 
 section! {
     /// The LightJQ protocol and its push workers: workers that the server calls over HTTP.

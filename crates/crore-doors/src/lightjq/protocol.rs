@@ -5,7 +5,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use crore_api::Observer;
 use crore_core::Job;
-use crore_core::machine::Outcome;
+use crore_core::machine::Report;
 use crore_dispatch::{JobRequest, Protocol};
 use http::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderValue};
 
@@ -47,15 +47,15 @@ impl Protocol for LightJq {
         JobRequest { path: PATH, headers, body: translate::worker_job(job).into() }
     }
 
-    fn outcome(&self, headers: &HeaderMap, body: &Bytes) -> Result<Outcome, String> {
-        outcome(headers, body)
+    fn report(&self, headers: &HeaderMap, body: &Bytes) -> Result<Report, String> {
+        report(headers, body)
             .map_err(|why| format!("the worker's response is not a valid report: {why}"))
     }
 }
 
-fn outcome(headers: &HeaderMap, body: &Bytes) -> Result<Outcome, String> {
+fn report(headers: &HeaderMap, body: &Bytes) -> Result<Report, String> {
     let format = body::request_format(headers).map_err(|fault| fault.problem().detail.clone())?;
-    let report = format.decode(body).and_then(translate::outcome);
+    let report = format.decode(body).and_then(translate::report);
     report.map_err(|invalid| invalid.to_string())
 }
 
@@ -90,13 +90,13 @@ pub(super) use __path_worker_job as WorkerJobCall;
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crore_core::machine::RetryDirective;
+    use crore_core::machine::{Outcome, RetryDirective};
     use http::header::CONTENT_ENCODING;
 
     fn read(media_type: &'static str, body: &'static [u8]) -> Result<Outcome, String> {
         let media_type = HeaderValue::from_static(media_type);
         let headers = HeaderMap::from_iter([(CONTENT_TYPE, media_type)]);
-        outcome(&headers, &Bytes::from_static(body))
+        report(&headers, &Bytes::from_static(body)).map(|report| report.outcome)
     }
 
     #[test]
@@ -126,7 +126,7 @@ mod tests {
     #[test]
     fn a_compressed_report_is_refused() {
         let headers = HeaderMap::from_iter([(CONTENT_ENCODING, HeaderValue::from_static("gzip"))]);
-        let refused = outcome(&headers, &Bytes::from_static(b"\x1f\x8b"));
+        let refused = report(&headers, &Bytes::from_static(b"\x1f\x8b"));
         assert!(refused.is_err_and(|why| why.contains("content-encoding")));
     }
 }

@@ -10,19 +10,20 @@
 //! | `queued`, `retrying` | waiting, scheduled or ready, before or after the first attempt |
 //! | `error` | dead or cancelled |
 
-use crore_core::job::{Lapse, ResultRetention};
-use crore_core::machine::{Outcome, RetryDirective};
+use crore_core::job::{Attempt, DeliveryEnd, Lapse, ReportDetails, ResultRetention};
+use crore_core::machine::{Outcome, Report, RetryDirective};
 use crore_core::retry::Retry;
-use crore_core::{Code, Encoding, Invalid, Job, Name, Payload, Span, Spec, State};
+use crore_core::{Code, Encoding, Invalid, Job, Live, Name, Payload, Span, Spec, State, Time};
+use crore_wire::api::DeliveryId;
 use crore_wire::units::Moment;
 use crore_wire::{Format, Raw};
 
 use super::messages::{
-    LightJqNewJob, LightJqReport, LightJqState, LightJqStatus, LightJqWorkerJob, ReportType,
+    FailureReason, LightJqNewJob, LightJqReport, LightJqState, LightJqStatus, ReportType,
 };
 
 /// The queue of all LightJQ jobs.
-pub(super) const QUEUE: &str = "lightjq";
+pub(crate) const QUEUE: &str = "lightjq";
 
 /// Difference between the lease and the timeout, so that the timeout comes first.
 const GRACE: Span = Span::from_secs(10);
@@ -59,12 +60,11 @@ pub(super) fn spec(job: &LightJqNewJob, keep_results: Span) -> Result<Spec, Inva
     Ok(spec)
 }
 
-/// The argument as MessagePack; it must be a map.
+/// The argument as MessagePack. It may be any value, also one that JSON cannot represent.
 fn argument(argument: &Raw) -> Result<Payload, Invalid> {
-    let payload = to_msgpack("argument", argument)?;
-    match payload.bytes.first() {
-        Some(0x80..=0x8f | 0xde | 0xdf) => Ok(payload),
-        _ => Err(Invalid::new(Code::PayloadMalformed, "argument", "is not a map")),
+    match argument.format() {
+        Format::Json => to_msgpack("argument", argument),
+        Format::Msgpack => Ok(Payload::new(Encoding::Msgpack, argument.bytes())),
     }
 }
 
@@ -114,7 +114,8 @@ pub(super) fn status(job: &Job, stored: Option<&Payload>) -> LightJqStatus {
         State::Done => LightJqState::Done,
         State::Dead | State::Cancelled => LightJqState::Error,
     };
-    let last_error = live.history.iter().find_map(|attempt| attempt.error.as_deref());
+    let failure = live.history.iter().find(|attempt| attempt.error.is_some());
+    let last_error = failure.and_then(|attempt| attempt.error.as_deref());
     let (message, last_error) = match live.state {
         State::Done => ("", None),
         State::Cancelled => split_error_text(last_error.unwrap_or("cancelled")),
@@ -131,14 +132,55 @@ pub(super) fn status(job: &Job, stored: Option<&Payload>) -> LightJqStatus {
         result,
         error,
         message: message.to_owned(),
+        reason: failure.filter(|_| status != LightJqState::Done).map(reason),
         // A job that waits for a retry counts that retry.
         retry_count: live.attempt.saturating_sub(u32::from(status != LightJqState::Retrying)),
-        finished_at: live.ended_at.map(Moment),
+        finished_at: finished_at(live).map(Moment),
     }
 }
 
-/// A report as an outcome.
-pub(super) fn outcome(report: LightJqReport) -> Result<Outcome, Invalid> {
+/// When the job ended: as its worker reported, if its report ended the job.
+fn finished_at(live: &Live) -> Option<Time> {
+    let is_reported = matches!(live.state, State::Done | State::Dead);
+    let last = live.history.first().filter(|_| is_reported);
+    live.ended_at.map(|at| last.and_then(|attempt| attempt.details.finished_at).unwrap_or(at))
+}
+
+const TIMEOUT: &str = "timeout";
+const OTHER: &str = "other";
+
+fn reason(attempt: &Attempt) -> FailureReason {
+    let is_timeout = match attempt.details.reason.as_deref() {
+        Some(reason) => reason == TIMEOUT,
+        None => attempt.ended == DeliveryEnd::TimedOut,
+    };
+    if is_timeout { FailureReason::Timeout } else { FailureReason::Other }
+}
+
+/// Converts a report to the core type.
+pub(super) fn report(report: LightJqReport) -> Result<Report, Invalid> {
+    let details = ReportDetails {
+        finished_at: report.finished_at.as_deref().map(iso_time).transpose()?,
+        reason: report.reason.map(|reason| match reason {
+            FailureReason::Timeout => TIMEOUT.into(),
+            FailureReason::Other => OTHER.into(),
+        }),
+    };
+    Ok(Report { details, ..outcome(report)?.into() })
+}
+
+/// A time in ISO 8601. Workers may write it without a zone; it is then in UTC.
+fn iso_time(text: &str) -> Result<Time, Invalid> {
+    let time = text.parse::<Moment>().or_else(|_| format!("{text}Z").parse::<Moment>());
+    let wrong = |_| {
+        let text: String = text.chars().take(40).collect();
+        let why = format!("`{text}` is not a time such as `2026-11-15T08:00:00Z`");
+        Invalid::new(Code::Malformed, "finished_at", why)
+    };
+    time.map(|Moment(time)| time).map_err(wrong)
+}
+
+fn outcome(report: LightJqReport) -> Result<Outcome, Invalid> {
     let missing =
         |field: &str| Invalid::new(Code::Malformed, field, format!("missing field `{field}`"));
     if report.ended == ReportType::Success {
@@ -176,20 +218,33 @@ fn split_error_text(text: &str) -> (&str, Option<Raw>) {
     parts.unwrap_or((text, None))
 }
 
-/// A job as a push worker receives it.
+/// A job as a push worker receives it: [`LightJqWorkerJob`] and its argument, whose bytes are sent as they are.
 pub(super) fn worker_job(job: &Job) -> Vec<u8> {
     let id = job.id.to_string();
     let timeout = job.spec.timeout.map_or(0, |timeout| timeout.as_millis().div_ceil(1000));
-    Format::Msgpack.encode(&LightJqWorkerJob {
-        id: &id,
-        job_id: &id,
-        name: job.spec.kind.as_str(),
-        argument: value(&job.spec.payload),
-        timeout,
-        delivery: job.live.delivery.into(),
-        retry_count: job.live.attempt.saturating_sub(1),
-    })
+    let argument = match job.spec.payload.encoding {
+        Encoding::Msgpack => job.spec.payload.bytes.to_vec(),
+        _ => Format::Msgpack.encode(&value(&job.spec.payload)),
+    };
+    let fields = [
+        ("id", Format::Msgpack.encode(&id)),
+        ("job_id", Format::Msgpack.encode(&id)),
+        ("name", Format::Msgpack.encode(&job.spec.kind)),
+        ("argument", argument),
+        ("timeout", Format::Msgpack.encode(&timeout)),
+        ("delivery", Format::Msgpack.encode(&DeliveryId::from(job.live.delivery))),
+        ("retry_count", Format::Msgpack.encode(&job.live.attempt.saturating_sub(1))),
+    ];
+    let mut body = vec![FIXMAP | fields.len() as u8];
+    for (key, value) in fields {
+        body.extend(Format::Msgpack.encode(&key));
+        body.extend(value);
+    }
+    body
 }
+
+/// The first byte of a map with few entries, without their number.
+const FIXMAP: u8 = 0x80;
 
 #[cfg(test)]
 mod tests;

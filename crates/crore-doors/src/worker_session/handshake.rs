@@ -110,6 +110,7 @@ pub(crate) fn fetch_for(
     Ok(Fetch {
         queues: names("queues", queues)?,
         kinds: (!kinds.is_empty()).then(|| names("kinds", kinds)).transpose()?,
+        also: Vec::new(),
         handled: None,
         n: 1,
         order: if strict { QueueOrder::Strict } else { QueueOrder::Merged },

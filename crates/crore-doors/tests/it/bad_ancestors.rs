@@ -45,9 +45,6 @@ async fn every_invalid_field_of_a_lightjq_job_is_refused_and_nothing_is_stored()
         (json!({"name": "a\r\nSET x"}), "name-control", "name"),
         (json!({"name": "a\u{0}b"}), "name-control", "name"),
         (json!({"name": 7}), "malformed", "name"),
-        (json!({"argument": []}), "payload-malformed", "argument"),
-        (json!({"argument": null}), "payload-malformed", "argument"),
-        (json!({"argument": 7}), "payload-malformed", "argument"),
     ] {
         for format in BOTH {
             let refused = server.ask(Method::POST, "/job", &[], Some((format, job(&change)))).await;

@@ -6,9 +6,9 @@ use crore::Engine;
 use crore::fetch::Fetch;
 use crore::finish::Finish;
 use crore::store::Memory;
+use crore_api::job_uuid;
 use crore_core::machine::{Outcome, RetryDirective};
 use crore_core::{Encoding, Job, Name, Span, State};
-use crore_doors::jobber;
 use crore_testkit::FakeClock;
 use http::{HeaderMap, Method};
 use serde_json::{Value, json};
@@ -39,13 +39,52 @@ async fn both_paths_accept_either_key_and_return_their_own() {
             let uuid = answer[key].as_str().expect("a uuid");
             assert_eq!((answer.as_object().map(serde_json::Map::len), uuid.len()), (Some(1), 36));
             let job = fetch(&place.engine, "sample").await.expect("it is ready");
-            assert_eq!(jobber::id::job_id(uuid), Some(job.id), "the uuid names the job");
+            let store = place.engine.status().store_id();
+            assert_eq!(job_uuid::job_of(store, uuid), Some(job.id), "the uuid names the job");
             assert_eq!(
                 (job.spec.kind.as_str(), job.spec.payload.encoding),
                 ("sample", Encoding::Json)
             );
             assert_eq!(&*job.spec.payload.bytes, br#"{"ms": 5.50}"#, "unchanged");
         }
+    }
+}
+
+/// Pushes a job, and returns its UUID.
+async fn pushed(place: &LocalServer) -> String {
+    let posted = post(place, "/jobs", r#"{"type":"sample","payload":{"ms": 5.50}}"#).await;
+    posted.body()["jobId"].as_str().expect("a uuid").to_owned()
+}
+
+#[tokio::test]
+async fn two_servers_give_their_jobs_different_uuids() {
+    let (one, other) = (LocalServer::start().await, LocalServer::start().await);
+    let mine = pushed(&one).await;
+    assert_ne!(mine, pushed(&other).await);
+    for path in ["/jobs", "/jobber/queue", "/v1/jobs"] {
+        assert_eq!(one.get(&format!("{path}/{mine}")).await.status, 200, "{path}");
+        assert_eq!(other.get(&format!("{path}/{mine}")).await.status, 404, "{path}");
+    }
+}
+
+#[tokio::test]
+async fn a_job_is_looked_up_by_its_uuid() {
+    let place = LocalServer::start().await;
+    let uuid = pushed(&place).await;
+    let payload = json!({"ms": 5.50});
+    let shown = json!({"jobId": uuid, "jobType": "sample", "payload": payload, "status": "ready"});
+    assert_eq!(place.get(&format!("/jobs/{uuid}")).await.body(), shown);
+    let shown = json!({"job-id": uuid, "type": "sample", "payload": payload, "status": "ready"});
+    assert_eq!(place.get(&format!("/jobber/queue/{uuid}")).await.body(), shown);
+    let native = place.get(&format!("/v1/jobs/{}", uuid.to_uppercase())).await.body();
+    assert_eq!((&native["kind"], &native["id"]), (&json!("sample"), &json!("1")));
+    let cancelled = post(&place, &format!("/v1/jobs/{uuid}/cancel"), "").await;
+    assert_eq!(cancelled.status, 200);
+    let cancelled = place.get(&format!("/jobs/{uuid}")).await.body();
+    assert_eq!(cancelled["status"], "cancelled");
+    for unknown in ["", "x", "0", "2", "00000000-0000-8000-8000-000000000000"] {
+        let missing = place.get(&format!("/jobs/{unknown}")).await;
+        assert_eq!(missing.status, 404, "{unknown}");
     }
 }
 

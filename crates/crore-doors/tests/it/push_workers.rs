@@ -67,6 +67,73 @@ async fn a_job_is_given_to_a_worker_and_its_report_ends_it() {
 }
 
 #[tokio::test]
+async fn an_argument_of_any_type_reaches_a_worker_unchanged() {
+    let server = LocalServer::start().await;
+    let peer = Peer::start(PeerReply::status(202)).await;
+    server.join(&peer.url(), 9).await;
+    for (n, argument) in
+        [&b"\x93\x01\xc0\xa1x"[..], b"\xc0", b"\x81\x01\xd4\x05\xff", b"\xc4\x01\xff"]
+            .into_iter()
+            .enumerate()
+    {
+        let body = [&b"\x82\xa4name\xa4mail\xa8argument"[..], argument].concat();
+        let kind = ("content-type".parse().expect("a name"), "application/msgpack".parse());
+        let headers = [(kind.0, kind.1.expect("a value"))].into_iter().collect();
+        let pushed = server.send(Method::POST, "/job", headers, body.into()).await;
+        assert_eq!(pushed.status, 201, "{argument:?}");
+        peer.until_called(n + 1).await;
+        let sent = [&b"\xa8argument"[..], argument, b"\xa7timeout"].concat();
+        let call = peer.call(n);
+        assert!(call.body.windows(sent.len()).any(|part| part == sent), "{:?}", call.body);
+        // The native API shows what JSON cannot represent in Base64.
+        let id = pushed.body()["job_id"].as_str().expect("an id").to_owned();
+        assert_eq!(server.get(&format!("/v1/jobs/{id}")).await.status, 200);
+    }
+}
+
+#[tokio::test]
+async fn what_a_worker_says_about_the_end_of_a_job_is_shown() {
+    let server = LocalServer::on(Engine::memory(), with_short_intervals).await;
+    let report = |more: Value| {
+        let mut report = json!({"type": "failure", "should_retry": false, "message": "late"});
+        report.as_object_mut().expect("an object").extend(more.as_object().cloned().expect("one"));
+        report
+    };
+    let timeout =
+        report(json!({"reason": "timeout", "finished_at": "2024-02-03T04:05:06.789+01:00"}));
+    let peer = Peer::start(PeerReply::by(move |n, _| match n {
+        0 => plain(202),
+        1 => packed(200, &timeout),
+        _ => packed(200, &json!({"type": "success", "finished_at": "2024-02-03T04:05:06"})),
+    }))
+    .await;
+    let worker = server.join(&peer.url(), 1).await;
+    let id = server.push(json!({"name": "mail", "argument": 1})).await;
+    peer.until_called(1).await;
+    let mut late = report(json!({"job_id": id, "reason": "other", "finished_at": "tomorrow"}));
+    assert_eq!(server.done(&worker, late.clone()).await, 400, "not a time");
+    late["finished_at"] = json!("2024-02-03T04:05:06Z");
+    assert_eq!(server.done(&worker, late).await, 204);
+    let failed = server.until(&id, "error").await;
+    assert_eq!(
+        (&failed["finished_at"], &failed["reason"]),
+        (&json!("2024-02-03T04:05:06.000Z"), &json!("other"))
+    );
+    let id = server.push(json!({"name": "mail", "argument": 2})).await;
+    let failed = server.until(&id, "error").await;
+    assert_eq!(
+        (&failed["finished_at"], &failed["reason"]),
+        (&json!("2024-02-03T03:05:06.789Z"), &json!("timeout"))
+    );
+    let id = server.push(json!({"name": "mail", "argument": 3})).await;
+    let done = server.until(&id, "done").await;
+    assert_eq!(
+        (&done["finished_at"], &done["reason"]),
+        (&json!("2024-02-03T04:05:06.000Z"), &Value::Null)
+    );
+}
+
+#[tokio::test]
 async fn the_call_to_a_worker_carries_the_trace_of_its_push() {
     let server = LocalServer::start().await;
     let peer = Peer::start(PeerReply::status(202)).await;

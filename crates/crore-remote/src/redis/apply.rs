@@ -15,6 +15,7 @@ use super::pack::{Arg, map};
 use super::plan::{FreedLocks, PushInput};
 use super::push::{Commit, Written, due_fields, read_commit, single_slot_commit};
 use super::record::{spec_fields, variant_name};
+use super::reply::corrupt;
 use super::rules::verdicts;
 use super::{Redis, ScriptRun};
 
@@ -185,6 +186,11 @@ fn next_fields(next: &NextLive) -> Result<Arg, Error> {
     if let Some((ended, error)) = &next.ended {
         fields.push(("ended", variant_name(ended)?.into()));
         fields.extend(error.as_ref().map(|error| ("error", format!("={error}").into())));
+        if !next.details.is_empty() {
+            let details = serde_json::to_string(&next.details);
+            let details = details.map_err(|e| corrupt(e.to_string()))?;
+            fields.push(("details", details.into()));
+        }
     }
     match &next.result {
         ResultChange::Leave => {}

@@ -7,7 +7,9 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use crore_core::group::Group;
-use crore_core::job::{Attempt, Dependency, DependencyCondition, DependencyTarget, StoredResult};
+use crore_core::job::{
+    Attempt, Dependency, DependencyCondition, DependencyTarget, ReportDetails, StoredResult,
+};
 use crore_core::{GroupId, Job, JobId, Live, Name, Payload, Revision, Spec, Time};
 use crore_store::Error;
 use serde::Serialize;
@@ -200,14 +202,21 @@ fn read_live(layout: &Layout, slot: SlotIndex, fields: &RecordFields) -> Result<
 }
 
 fn read_history(layout: &Layout, slot: SlotIndex, packed: &[u8]) -> Result<Vec<Attempt>, Error> {
-    type Row = (u64, i64, i64, String, String, String);
+    /// Rows of earlier versions have no details.
+    #[derive(serde::Deserialize)]
+    struct AttemptRow(u64, i64, i64, String, String, String, #[serde(default)] String);
     if packed.is_empty() {
         return Ok(Vec::new());
     }
-    let rows: Vec<Row> =
+    let rows: Vec<AttemptRow> =
         rmp_serde::from_slice(packed).map_err(|e| corrupt(format!("history: {e}")))?;
-    let one = |(tick, started, ended_at, worker, ended, error): Row| {
+    let one = |AttemptRow(tick, started, ended_at, worker, ended, error, details): AttemptRow| {
+        let details = match details.as_str() {
+            "" => ReportDetails::default(),
+            text => serde_json::from_str(text).map_err(|e| corrupt(format!("history: {e}")))?,
+        };
         Ok(Attempt {
+            details,
             delivery: layout.delivery(slot, tick),
             started_at: Time::from_millis(started),
             ended_at: Time::from_millis(ended_at),

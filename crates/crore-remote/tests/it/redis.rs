@@ -80,7 +80,7 @@ pub(crate) async fn claim(store: &Redis, queue: &str, n: usize) -> Vec<Job> {
 
 pub(crate) fn done(job: &Job, then: Vec<NewJob>) -> StoreWrite {
     let outcome = Outcome::Done { result: None };
-    let report = Report { outcome, on_done: then, on_dead: Vec::new() };
+    let report = Report { on_done: then, ..outcome.into() };
     let event = JobEvent::Finished { delivery: Some(job.live.delivery), report };
     StoreWrite::Job(decide(job, &event, 0).expect("the report counts"))
 }

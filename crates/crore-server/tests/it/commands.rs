@@ -51,6 +51,29 @@ fn a_job_is_pushed_shown_waited_for_and_deleted() {
     server.stop();
 }
 
+/// A job that was pushed through Jobber is found by its UUID, also after a restart, and not on another server.
+#[test]
+fn a_uuid_of_jobber_names_the_job_on_its_server() {
+    let (home, other_home) = (dir(), dir());
+    let server = Server::start(home.path(), &[]);
+    let other = Server::start(other_home.path(), &[]);
+    let push = |server: &Server| {
+        let pushed = server.post("/jobs", &json!({ "jobType": "mail", "payload": 1 }));
+        pushed["jobId"].as_str().expect("a UUID").to_owned()
+    };
+    let (uuid, other_uuid) = (push(&server), push(&other));
+    assert_ne!(uuid, other_uuid);
+    server.stop();
+    let server = Server::start(home.path(), &[]);
+    let job = parsed(&server.run(&["job", "get", &uuid, "-o", "json"]).success());
+    assert_eq!((&job["id"], &job["kind"]), (&json!("1"), &json!("mail")));
+    assert_eq!(server.get(&format!("/v1/jobs/{uuid}"))["id"], "1");
+    assert_eq!(server.run(&["job", "get", &other_uuid]).code, Some(3));
+    assert!(server.run(&["job", "cancel", &uuid]).success().contains("cancelled"));
+    other.stop();
+    server.stop();
+}
+
 #[test]
 fn lines_of_the_standard_input_are_jobs_or_payloads() {
     let dir = dir();

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crore_core::job::{Attempt, DEFAULT_LEASE, DeliveryEnd, EndReason};
+use crore_core::job::{Attempt, DEFAULT_LEASE, DeliveryEnd, EndReason, ReportDetails};
 use crore_core::payload::Encoding;
 use crore_core::unique::UniqueHold;
 use crore_core::{Delivery, Job, JobId, Live, Payload, Spec, State, Time};
@@ -95,6 +95,7 @@ impl<R: JobRecords> LocalIndex<R> {
             worker: None,
             ended: DeliveryEnd::Failed,
             error: Some(what.into()),
+            details: ReportDetails::default(),
         });
         self.index_remove(position);
         self.lanes.remove_job(position.lane);

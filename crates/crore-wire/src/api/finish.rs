@@ -116,7 +116,7 @@ impl FinishOne {
         };
         let on_done = follow_ups("on_done", self.on_done, format)?;
         let on_dead = follow_ups("on_dead", self.on_dead, format)?;
-        Ok(Report { outcome, on_done, on_dead })
+        Ok(Report { on_done, on_dead, ..outcome.into() })
     }
 
     /// Refuses fields that do not apply to the outcome.

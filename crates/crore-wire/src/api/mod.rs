@@ -26,4 +26,4 @@ pub mod tokens;
 pub mod workers;
 
 pub use problem::Problem;
-pub use scalar::{DeliveryId, Id, Labels, Name};
+pub use scalar::{DeliveryId, Id, JobPathId, Labels, Name};

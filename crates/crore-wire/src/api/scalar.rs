@@ -121,6 +121,10 @@ impl<'de> Visitor<'de> for LabelVisitor {
 #[derive(Debug, Clone, Copy)]
 pub enum Name {}
 
+/// Schema of a job in a path. Never instantiated: only the server that stores the job can resolve its UUID.
+#[derive(Debug, Clone, Copy)]
+pub enum JobPathId {}
+
 macro_rules! schemas {
     ($($name:ident = $schema:expr;)+) => {$(
         impl PartialSchema for $name {
@@ -146,6 +150,11 @@ fn text(about: &str, pattern: &str, example: &str) -> ObjectBuilder {
 
 schemas! {
     Id = text("Id of a job or a group.", "^[1-9][0-9]{0,17}$", "17");
+    JobPathId = text(
+        "Id of a job, or its UUID.",
+        "^([1-9][0-9]{0,17}|[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12})$",
+        "17",
+    );
     DeliveryId = text("Number of a delivery.", "^[1-9][0-9]{0,18}$", "4294967297");
     Name = text("A name: at most 255 bytes, without control characters.", NAME, "mail")
         .min_length(Some(1))

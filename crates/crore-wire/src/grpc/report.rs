@@ -18,7 +18,7 @@ impl v1::Report {
         };
         let on_done = follow_ups("on_done", self.on_done)?;
         let on_dead = follow_ups("on_dead", self.on_dead)?;
-        Ok(machine::Report { outcome, on_done, on_dead })
+        Ok(machine::Report { on_done, on_dead, ..outcome.into() })
     }
 }
 

@@ -326,10 +326,10 @@ fn the_timeout_of_a_run_that_has_ended_does_not_end_the_next_one() {
 #[test]
 fn follow_ups_are_pushed_by_the_outcome_they_belong_to() {
     on_both(|scene| {
-        let report = |outcome| Report {
-            outcome,
+        let report = |outcome: Outcome| Report {
             on_done: vec![job("good"), job("good")],
             on_dead: vec![job("bad")],
+            ..outcome.into()
         };
         for (outcome, good, bad) in [(DONE, 2, 0), (failed("no"), 0, 1)] {
             let retry = Retry { max_attempts: Some(1), ..Retry::default() };

@@ -2,7 +2,7 @@
 
 use crore_core::job::{
     DeliveryEnd, DependencyCondition, DependencyTarget, JobRetention, Lapse, MAX_HISTORY,
-    ReportFencing,
+    ReportDetails, ReportFencing,
 };
 use crore_core::machine::{JobEvent, NextRecord, Outcome, Report, RetryDirective};
 use crore_core::push::NewDependencyTarget;
@@ -115,6 +115,24 @@ pub(in super::super) async fn a_history_is_newest_first_and_bounded(s: &JobsSubj
     assert_eq!(history[0].ended_at, s.now());
 }
 
+pub(in super::super) async fn a_history_keeps_the_details_of_reports(s: &JobsSubject) {
+    let job = s.start(job("q")).await;
+    let details = ReportDetails {
+        finished_at: Some(s.now().before(MINUTE)),
+        reason: Some("it's \"late\"".into()),
+    };
+    let failure = failed(RetryDirective::After(Span::ZERO));
+    let report = Report { details: details.clone(), ..failure.into() };
+    let event = JobEvent::Finished { delivery: Some(job.live.delivery), report };
+    s.apply_as_decided(&job, &event).await;
+    let again = s.claim_one("q").await;
+    assert_eq!(again.live.history[0].details, details);
+    s.done(&again).await;
+    let history = s.job(job.id).await.live.history;
+    let kept: Vec<_> = history.iter().map(|attempt| attempt.details.clone()).collect();
+    assert_eq!(kept, [ReportDetails::default(), details]);
+}
+
 pub(in super::super) async fn a_cancelled_job_is_not_delivered(s: &JobsSubject) {
     let ready = s.push(job("q")).await;
     let later = s.push(job("q").later(SECOND)).await;
@@ -175,7 +193,11 @@ pub(in super::super) async fn a_follow_up_sees_its_parent_as_the_write_leaves_it
 pub(in super::super) async fn follow_ups_are_pushed_only_for_their_end(s: &JobsSubject) {
     s.push_all(jobs("q", 2)).await;
     let running = s.claim(&["q"], 2).await;
-    let report = |outcome| Report { outcome, on_done: jobs("done", 1), on_dead: jobs("dead", 1) };
+    let report = |outcome: Outcome| Report {
+        on_done: jobs("done", 1),
+        on_dead: jobs("dead", 1),
+        ..outcome.into()
+    };
     let event = |job: &Job, outcome| JobEvent::Finished {
         delivery: Some(job.live.delivery),
         report: report(outcome),
@@ -200,14 +222,32 @@ pub(in super::super) async fn a_follow_up_may_be_a_duplicate(s: &JobsSubject) {
 
 pub(in super::super) async fn any_delivery_may_report_if_the_job_allows_it(s: &JobsSubject) {
     let any = || job("q").with(|job| job.spec.reports = ReportFencing::Any);
-    for again in [Span::ZERO, MINUTE] {
-        let job = s.start(any()).await;
-        s.finish_as_decided(&job, failed(RetryDirective::After(again))).await;
+    for lapse in [Lapse::Again, Lapse::Failure] {
+        let job = s.start(any().with(|job| job.spec.lapse = lapse)).await;
+        s.apply_as_decided(&job, &JobEvent::Lapsed(job.live.delivery)).await;
         let waits = s.job(job.id).await;
         s.apply_as_decided(&waits, &finished(&job, Outcome::Done { result: None })).await;
         assert_eq!(s.job(job.id).await.live.state, State::Done);
         assert_eq!(s.claim_ids(&["q"], 9).await, [], "it no longer waits");
     }
+}
+
+pub(in super::super) async fn a_job_keeps_that_it_was_reported(s: &JobsSubject) {
+    let any = job("q").with(|job| {
+        (job.spec.reports, job.spec.lapse) = (ReportFencing::Any, Lapse::Again);
+    });
+    let job = s.start(any).await;
+    s.apply_as_decided(&job, &JobEvent::Lapsed(job.live.delivery)).await;
+    let waits = s.job(job.id).await;
+    assert!(!waits.live.is_reported());
+    s.apply_as_decided(&waits, &finished(&job, failed(RetryDirective::ByPolicy))).await;
+    let reported = s.job(job.id).await;
+    assert!(reported.live.is_reported());
+    assert_eq!(
+        (reported.live.state, reported.live.due, reported.live.attempt),
+        (waits.live.state, waits.live.due, 1)
+    );
+    assert_eq!(s.claim_ids(&["q"], 9).await, [job.id], "it is still ready");
 }
 
 pub(in super::super) async fn a_scheduled_job_may_be_run_now(s: &JobsSubject) {

@@ -227,7 +227,7 @@ pub(in super::super) async fn a_follow_up_that_joins_its_parents_group_holds_it(
         let next = vec![job("q").member(GroupRef::Id(id))];
         let outcome =
             if dies { failed(RetryDirective::Never) } else { Outcome::Done { result: None } };
-        let report = Report { outcome, on_done: next.clone(), on_dead: next };
+        let report = Report { on_done: next.clone(), on_dead: next, ..outcome.into() };
         let event = JobEvent::Finished { delivery: Some(first.live.delivery), report };
         s.apply_as_decided(&first, &event).await;
         assert_eq!(s.claim_ids(&["then"], 9).await, [], "the follow-up has not run");

@@ -2,6 +2,7 @@
 
 mod bad;
 mod faults;
+mod lightjq;
 mod promises;
 mod reports;
 

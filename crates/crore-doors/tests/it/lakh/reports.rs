@@ -1,8 +1,10 @@
 //! Reports: which count, and which are ignored.
 
-use crore_core::{Span, State};
-use crore_wire::grpc::lakh::Job;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use crore_core::{Name, Span, State};
 use crore_wire::grpc::lakh::lakh_client::LakhClient;
+use crore_wire::grpc::lakh::{Job, JobStatus};
 use crore_wire::grpc::v1;
 use tokio::time::timeout;
 
@@ -25,17 +27,83 @@ async fn the_first_report_wins() {
 }
 
 #[tokio::test]
-async fn a_late_success_ends_a_job_that_waits_to_be_retried() {
+async fn a_success_after_a_failure_is_ignored_until_the_job_is_handed_over_again() {
     let slow = FakeClockServer::start().await;
-    let mut worker = Worker::join(&slow.server, "mail").await;
+    let mut worker = Worker::join(&slow.server, "mail;mark").await;
     send(&slow.server, vec![job("one", "mail")]).await;
     worker.job().await;
     worker.failed("one").await;
     becomes(&slow.server, "one", |job| job.live.state == State::Scheduled).await;
-    worker.succeeded("one").await;
-    becomes(&slow.server, "one", |job| job.live.state == State::Done).await;
+    let other = Worker::join(&slow.server, "mail;mark").await;
+    for from in [&worker, &other] {
+        report_changes_nothing(&slow.server, from, JobStatus::Succeeded).await;
+    }
     slow.advance(Span::from_secs(3600)).await;
-    worker.expect_no_job().await;
+    becomes(&slow.server, "one", |job| job.live.state == State::Running).await;
+    other.succeeded("one").await;
+    becomes(&slow.server, "one", |job| job.live.state == State::Done).await;
+}
+
+#[tokio::test]
+async fn of_two_workers_that_have_a_job_the_first_to_report_decides() {
+    let slow = FakeClockServer::start().await;
+    let mut first = Worker::join(&slow.server, "mail;mark").await;
+    send(&slow.server, vec![job("one", "mail")]).await;
+    first.job().await;
+    let mut second = Worker::join(&slow.server, "mail;mark").await;
+    eventually(|| async { slow.server.engine.deliveries().waiting() == 2 }).await;
+    slow.advance(Span::from_secs(30)).await;
+    tokio::select! {
+        job = first.job() => assert_eq!(job.id, "one"),
+        job = second.job() => assert_eq!(job.id, "one"),
+    }
+    first.failed("one").await;
+    becomes(&slow.server, "one", |job| job.live.state == State::Scheduled).await;
+    report_changes_nothing(&slow.server, &second, JobStatus::Succeeded).await;
+}
+
+#[tokio::test]
+async fn after_an_expired_reservation_the_first_report_decides() {
+    for (first, then) in [(JobStatus::Succeeded, State::Done), (JobStatus::Failed, State::Ready)] {
+        let slow = FakeClockServer::start().await;
+        let mut worker = Worker::join(&slow.server, "mail;mark").await;
+        send(&slow.server, vec![job("one", "mail")]).await;
+        worker.job().await;
+        // Nobody takes the job again.
+        let queue = Name::new("queue", "mail").expect("a name");
+        slow.server.engine.queues().pause(queue).await.expect("paused");
+        slow.advance(Span::from_secs(30)).await;
+        becomes(&slow.server, "one", |job| job.live.state == State::Ready).await;
+        let before = stored(&slow.server.engine, "mail", "one").await.expect("it exists");
+        worker.report("one", first as i32).await;
+        becomes(&slow.server, "one", |job| job.live.revision > before.live.revision).await;
+        for other in [JobStatus::Succeeded, JobStatus::Failed] {
+            report_changes_nothing(&slow.server, &worker, other).await;
+        }
+        becomes(&slow.server, "one", |job| job.live.state == then).await;
+    }
+}
+
+/// Asserts the state of the job `one` after a report of it by a worker. The reports of a stream are applied in order,
+/// so this one is applied when that about the job `mark` is.
+async fn report_changes_nothing(server: &Server, worker: &Worker, status: JobStatus) {
+    static MARKS: AtomicU64 = AtomicU64::new(0);
+    let before = stored(&server.engine, "mail", "one").await.expect("it is kept");
+    let mark = MARKS.fetch_add(1, Ordering::Relaxed).to_string();
+    let jobs = futures_util::stream::iter(vec![job(&mark, "mark")]);
+    lakh(server).await.work(about("mark", jobs)).await.expect("taken");
+    let in_state = async |state| {
+        eventually(|| async {
+            stored(&server.engine, "mark", &mark).await.is_some_and(|job| job.live.state == state)
+        })
+        .await;
+    };
+    in_state(State::Running).await;
+    worker.report("one", status as i32).await;
+    worker.report_named("mark", &mark, JobStatus::Succeeded as i32).await;
+    in_state(State::Done).await;
+    let after = stored(&server.engine, "mail", "one").await.expect("it is kept");
+    assert_eq!(before, after);
 }
 
 #[tokio::test]

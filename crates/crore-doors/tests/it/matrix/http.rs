@@ -209,3 +209,20 @@ async fn jobber_needs_push_for_the_type_of_the_job() {
         }
     }
 }
+
+#[tokio::test]
+async fn jobber_shows_a_job_to_its_pusher_and_to_readers() {
+    let world = World::start().await;
+    let (single, restricted) = (world.single_scopes().await, world.restricted().await);
+    let inside = single.iter().chain(&restricted).map(|bearer| (bearer, Place::INSIDE));
+    let outside = restricted.iter().map(|bearer| (bearer, Place::OUTSIDE));
+    for (bearer, place) in inside.chain(outside) {
+        let Subject { job, .. } = world.subject(bearer, place).await;
+        for path in ["/jobber/queue", "/jobs"] {
+            let heard = request(&world, "GET", &format!("{path}/{job}"), bearer, "").await;
+            let may = bearer.may(&[Push, Read], Rule::Job, place);
+            assert_eq!(is_refused(&heard), !may, "{path} {place:?} {bearer:?} {heard:?}");
+            assert_eq!(heard.status == 200, may, "{heard:?}");
+        }
+    }
+}

@@ -151,10 +151,11 @@ local function put_all(puts)
 end
 
 -- The job's history with its current delivery added as an ended attempt.
-local function close_delivery(job, ended, error)
+local function close_delivery(job, next)
   local history = call('HGET', job.key, 'history')
   history = history and cmsgpack.unpack(history) or {}
-  table.insert(history, 1, { job.delivery, job.started, NOW, job.worker or '', ended, error or '' })
+  local row = { job.delivery, job.started, NOW, job.worker or '', next.ended, next.error or '', next.details or '' }
+  table.insert(history, 1, row)
   history[E.max_history + 1] = nil
   return cmsgpack.pack(history)
 end
@@ -181,7 +182,7 @@ local function apply_change(job, c)
     if value ~= nil then row[#row + 1] = field; row[#row + 1] = value else gone[#gone + 1] = field end
     job[field] = value
   end
-  if next.ended then set('history', close_delivery(job, next.ended, next.error)) end
+  if next.ended then set('history', close_delivery(job, next)) end
   set('broken', next.broken and '1' or nil)
   set('stop', next.stop and '1' or nil)
   set('counted', next.counted and '1' or nil)

@@ -60,7 +60,7 @@ async fn follow_ups_are_pushed_with_the_end_and_know_their_parent() {
     let [first, second] = twice;
     let on_done =
         vec![first, second, after(NewDependencyTarget::Earlier(0), DependencyCondition::End)];
-    let report = Report { outcome: DONE, on_done, on_dead: vec![job("dead")] };
+    let report = Report { on_done, on_dead: vec![job("dead")], ..DONE.into() };
     let event = JobEvent::Finished { delivery: Some(running.live.delivery), report };
     let Applied::Yes(pushed) = it.decide(&running, event).await else { panic!("applies") };
     let first = pushed[0].id().expect("new");

@@ -1,6 +1,6 @@
 //! Encoding of a job's live state.
 
-use crore_core::job::{Attempt, DeliveryEnd, EndReason, StoredResult};
+use crore_core::job::{Attempt, DeliveryEnd, EndReason, ReportDetails, StoredResult};
 use crore_core::{Delivery, Live, Revision, State, Time};
 
 use super::fields::PresenceBits;
@@ -27,7 +27,9 @@ const WAITS: u64 = 1 << 11;
 const STOP: u64 = 1 << 12;
 const COUNTED: u64 = 1 << 13;
 const BROKEN: u64 = 1 << 14;
-const KNOWN: u64 = (1 << 15) - 1;
+/// Only with a history: details of the reports, one value for each attempt.
+const DETAILS: u64 = 1 << 15;
+const KNOWN: u64 = (1 << 16) - 1;
 
 /// Minimum encoded length of an attempt: one byte per field.
 const LEAST_ATTEMPT: usize = 6;
@@ -64,6 +66,9 @@ pub(crate) fn put_live(live: &Live, out: &mut Vec<u8>) {
         out.put_var(live.history.len() as u64);
         live.history.iter().for_each(|attempt| put_attempt(attempt, live, out));
     }
+    if fields.has(DETAILS) {
+        live.history.iter().for_each(|attempt| put_details(attempt, out));
+    }
     if let Some(kept) = &live.result {
         put_payload(&kept.payload, out);
     }
@@ -86,6 +91,7 @@ fn fields_of(live: &Live) -> PresenceBits {
         .with(STOP, live.stop)
         .with(COUNTED, live.counted)
         .with(BROKEN, live.broken)
+        .with(DETAILS, live.history.iter().any(|attempt| !attempt.details.is_empty()))
 }
 
 fn put_head(live: &Live, fields: PresenceBits, out: &mut Vec<u8>) {
@@ -128,6 +134,35 @@ fn put_attempt(attempt: &Attempt, live: &Live, out: &mut Vec<u8>) {
     out.put_option(attempt.error.as_deref(), Put::put_text);
 }
 
+fn put_details(attempt: &Attempt, out: &mut Vec<u8>) {
+    let ReportDetails { finished_at, reason } = &attempt.details;
+    out.put_option(finished_at.as_ref(), |out, at| out.put_time(attempt.ended_at, *at));
+    out.put_option(reason.as_deref(), Put::put_text);
+}
+
+fn get_details(reader: &mut ByteReader<'_>, ended_at: Time) -> Result<ReportDetails, Damaged> {
+    Ok(ReportDetails {
+        finished_at: reader.option(|reader| reader.time(ended_at))?,
+        reason: reader.option(ByteReader::text)?.map(Into::into),
+    })
+}
+
+fn get_history(
+    reader: &mut ByteReader<'_>,
+    fields: PresenceBits,
+    head: &LiveHead,
+) -> Result<Vec<Attempt>, Damaged> {
+    let history =
+        fields.given(HISTORY, || reader.list(LEAST_ATTEMPT, |reader| get_attempt(reader, head)))?;
+    let mut history = history.unwrap_or_default();
+    if fields.has(DETAILS) {
+        for attempt in &mut history {
+            attempt.details = get_details(reader, attempt.ended_at)?;
+        }
+    }
+    Ok(history)
+}
+
 /// Decodes a live state.
 pub(crate) fn get_live(reader: &mut ByteReader<'_>) -> Result<Live, Damaged> {
     let (fields, head) = get_head(reader)?;
@@ -148,9 +183,7 @@ pub(crate) fn get_live(reader: &mut ByteReader<'_>) -> Result<Live, Damaged> {
         crashes: fields.given(CRASHES, || reader.var32())?.unwrap_or(0),
         worker: fields.given(WORKER, || reader.name())?,
         why: fields.given(WHY, || EndReason::read(reader))?,
-        history: fields
-            .given(HISTORY, || reader.list(LEAST_ATTEMPT, |reader| get_attempt(reader, &head)))?
-            .unwrap_or_default(),
+        history: get_history(reader, fields, &head)?,
         result: match head.result_until {
             Some(until) => {
                 let once = fields.has(RESULT_ONCE);
@@ -200,5 +233,6 @@ fn get_attempt(reader: &mut ByteReader<'_>, head: &LiveHead) -> Result<Attempt, 
         worker: reader.option(ByteReader::name)?,
         ended: DeliveryEnd::read(reader)?,
         error: reader.option(ByteReader::text)?.map(Into::into),
+        details: ReportDetails::default(),
     })
 }

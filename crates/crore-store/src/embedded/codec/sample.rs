@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crore_core::group::Group;
 use crore_core::job::{
     Attempt, ClientId, DeliveryEnd, Dependency, DependencyCondition, DependencyTarget, EndReason,
-    JobRetention, Lapse, ReportFencing, ResultRetention, StoredResult,
+    JobRetention, Lapse, ReportDetails, ReportFencing, ResultRetention, StoredResult,
 };
 use crore_core::limit::LimitKey;
 use crore_core::retry::{Backoff, Retry};
@@ -179,16 +179,19 @@ fn attempt() -> impl Strategy<Value = Attempt> {
         DeliveryEnd::Cancelled,
     ];
     let times = (time(), time());
-    (number(), times, option::of(name()), select(&ENDED[..]), option::of(text())).prop_map(
-        |(delivery, (started_at, ended_at), worker, ended, error)| Attempt {
+    let details = (option::of(time()), option::of(text()))
+        .prop_map(|(finished_at, reason)| ReportDetails { finished_at, reason });
+    let details = option::of(details).prop_map(Option::unwrap_or_default);
+    (number(), times, option::of(name()), select(&ENDED[..]), (option::of(text()), details))
+        .prop_map(|(delivery, (started_at, ended_at), worker, ended, (error, details))| Attempt {
             delivery: Delivery(delivery),
             started_at,
             ended_at,
             worker,
             ended,
             error,
-        },
-    )
+            details,
+        })
 }
 
 fn why() -> impl Strategy<Value = EndReason> {

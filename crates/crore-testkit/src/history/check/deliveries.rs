@@ -9,6 +9,7 @@ use crore_core::job::{Lapse, ReportFencing};
 use super::facts::{
     DeliveryGrant, EffectCertainty, HistoryFacts, JobFacts, PushSource, ReportCall,
 };
+use super::leases::was_held;
 use super::report::Findings;
 use crate::history::op::RecordedOutcome;
 
@@ -128,7 +129,8 @@ fn attempt_cost<'h>(
         return if reports.is_empty() { silent } else { (0, 1) };
     };
     let sure = only.accepted().is_some_and(|at| {
-        facts.write_still_holds(at, second.ended) && (!any || at.is_before(&second.begun))
+        let in_time = !any || (at.is_before(&second.begun) && was_held(facts, job, only));
+        facts.write_still_holds(at, second.ended) && in_time
     });
     match only.outcome {
         _ if !sure || only.delivery != Some(first.delivery()) => (0, 1),

@@ -5,7 +5,7 @@
 //!
 //! **I13, back-off is respected.** After an accepted failure or snooze, the next delivery is not answered
 //! before the shortest delay that the policy or the report allows, counted from the beginning of the report,
-//! unless an operator may have retried or edited the job.
+//! unless an operator may have retried or edited the job, or no delivery held it any more.
 
 use crore_core::retry::{Backoff, Retry};
 use crore_core::{Span, Time};
@@ -14,6 +14,7 @@ use super::facts::{
     DeliveryGrant, HistoryFacts, HistoryMoment, JobFacts, PushSource, ReportCall, ReportEffect,
     nanos,
 };
+use super::leases::was_held;
 use super::report::Findings;
 use crate::history::op::{AdminAction, DueTime, RecordedOutcome, RecordedRetry};
 
@@ -95,7 +96,8 @@ fn check_backoff(
         | RecordedOutcome::Cancel
         | RecordedOutcome::Interrupted => return,
     };
-    if facts.ending(job, report) != ReportEffect::Continues {
+    let is_unheld = facts.any_delivery(job) && !was_held(facts, job, report);
+    if facts.ending(job, report) != ReportEffect::Continues || is_unheld {
         return;
     }
     let next = job.grants.iter().filter(|next| next.delivery() > delivery);

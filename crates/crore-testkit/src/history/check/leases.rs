@@ -8,8 +8,11 @@
 //! A renewal of g1 is not granted if g2 was answered before the renewal was requested, unless a crash may
 //! have lost g2.
 
-use super::facts::{DeliveryGrant, HistoryFacts, HistoryMoment, JobFacts};
+use super::facts::{
+    DeliveryGrant, EffectCertainty, HistoryFacts, HistoryMoment, JobFacts, ReportCall,
+};
 use super::report::Findings;
+use crate::history::op::UpkeepDecision;
 
 pub(super) fn check(facts: &HistoryFacts<'_>, findings: &mut Findings) {
     for job in facts.jobs.values() {
@@ -82,4 +85,30 @@ pub(super) fn is_live<'h>(
     at.fast.saturating_add(facts.rules.slack()) < over
         && !HistoryFacts::may_be_released(job, grant, at)
         && facts.claim_still_holds(grant.ended, at)
+}
+
+/// Whether a delivery certainly held its job when a report about it was decided. Where any delivery may report,
+/// a failure of a job that nobody holds changes neither its attempts nor its due time.
+pub(super) fn was_held<'h>(
+    facts: &HistoryFacts<'h>,
+    job: &JobFacts<'h>,
+    report: &ReportCall<'h>,
+) -> bool {
+    let until = report.ended.unwrap_or(facts.end);
+    let newest = job.grants.iter().rev().find(|grant| grant.begun.is_before(&until));
+    let Some(newest) = newest.filter(|grant| grant.ended.is_before(&report.begun)) else {
+        return false;
+    };
+    let beside = job.reports.iter().any(|other| {
+        let is_beside = report.begun.is_before(&other.begun) && other.begun.is_before(&until);
+        other.effect != EffectCertainty::No && is_beside
+    });
+    let noticed = job.upkeep_calls.iter().any(|notice| {
+        notice.effect != EffectCertainty::No
+            && notice.what != UpkeepDecision::Lapsed
+            && notice.delivery.is_none_or(|delivery| delivery == newest.delivery())
+            && notice.begun.is_before(&until)
+    });
+    let asked_before = HistoryMoment { i: report.begun.i, ..until };
+    !beside && !noticed && is_live(facts, job, newest, asked_before)
 }

@@ -4,7 +4,8 @@
 //!   accepted;
 //! - a reporting delivery was granted; where reports are *fenced*, no newer delivery was answered before the
 //!   report was sent (unless a crash may have lost that delivery, and with it the end of this one), and no
-//!   delivery has two accepted reports;
+//!   delivery has two accepted reports; where reports of *any* delivery count, the job was handed over between
+//!   two accepted reports (a delivery may be returned unfinished besides);
 //! - the only report of the only delivery, sent and answered within its lease, is not stale;
 //! - a report within a renewed lease is not stale either, if no other report that counts may have come since
 //!   the request for that renewal: the renewal proves that the delivery holds the job;
@@ -14,13 +15,13 @@
 use crore_core::State;
 
 use super::facts::{
-    EffectCertainty, HistoryFacts, HistoryMoment, JobFacts, RenewCall, ReportCall, ReportEffect,
-    nanos,
+    DeliveryGrant, EffectCertainty, HistoryFacts, HistoryMoment, JobFacts, RenewCall, ReportCall,
+    ReportEffect, nanos,
 };
 use super::integrity::was_reported;
 use super::leases::is_live;
 use super::report::Findings;
-use crate::history::op::RecordedOutcome;
+use crate::history::op::{AdminAction, RecordedOutcome};
 
 pub(super) fn check(facts: &HistoryFacts<'_>, findings: &mut Findings) {
     for job in facts.jobs.values() {
@@ -180,12 +181,36 @@ fn check_both_accepted<'h>(
     }
     let ends = |report| facts.ending(job, report).is_end();
     let in_turn = at.is_before(&second.begun);
-    let same = first.delivery.is_some() && first.delivery == second.delivery;
-    let twice = same && !facts.any_delivery(job);
+    let twice = if facts.any_delivery(job) {
+        let is_result = |report: &ReportCall<'h>| *report.outcome != RecordedOutcome::Interrupted;
+        is_result(first) && is_result(second) && !may_be_handed_over(facts, job, (first, second))
+    } else {
+        first.delivery.is_some() && first.delivery == second.delivery
+    };
     if twice || (ends(first) && (in_turn || ends(second))) {
         let message = format!("two reports were accepted, at {} and {}", at.i, then.i);
         findings.add(7, job.id, &[at.i, second.begun.i, then.i], message);
     }
+}
+
+/// Whether the job may have been handed over between two accepted reports.
+fn may_be_handed_over<'h>(
+    facts: &HistoryFacts<'h>,
+    job: &JobFacts<'h>,
+    (first, second): (&ReportCall<'h>, &ReportCall<'h>),
+) -> bool {
+    let Some(source) = facts.sources.of(job.id) else { return true };
+    let (first_begun, until) = (first.begun, second.ended.unwrap_or(facts.end));
+    let from = if first_begun.is_before(&second.begun) { first_begun } else { second.begun };
+    let seen =
+        |grant: &DeliveryGrant<'h>| from.is_before(&grant.ended) && grant.begun.is_before(&until);
+    let unseen =
+        |queue| facts.unseen_fetch(queue, from).is_some_and(|unseen| unseen.is_before(&until));
+    let queues = job.grants.iter().map(|grant| &grant.granted.queue).chain([&source.item.queue]);
+    let is_moved = |action: &AdminAction| matches!(action, AdminAction::Edit { .. });
+    job.grants.iter().any(seen)
+        || queues.into_iter().any(unseen)
+        || job.admin_may_apply(source.begun, until, is_moved)
 }
 
 fn check_outcome_stays<'h>(facts: &HistoryFacts<'h>, job: &JobFacts<'h>, findings: &mut Findings) {

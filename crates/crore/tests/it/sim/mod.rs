@@ -115,6 +115,7 @@ fn every_planted_bug_is_found() {
     for bug in [
         InjectedBug::NotDurable,
         InjectedBug::UnfencedReports,
+        InjectedBug::ForgottenReports,
         InjectedBug::IgnoredRenewals,
         InjectedBug::NoWakeUps,
         InjectedBug::LostEvents,

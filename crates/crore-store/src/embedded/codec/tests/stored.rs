@@ -2,7 +2,7 @@
 
 use crore_core::job::{
     Attempt, ClientId, DeliveryEnd, Dependency, DependencyCondition, DependencyTarget, EndReason,
-    JobRetention, Lapse, ReportFencing, ResultRetention, StoredResult,
+    JobRetention, Lapse, ReportDetails, ReportFencing, ResultRetention, StoredResult,
 };
 use crore_core::limit::LimitKey;
 use crore_core::retry::{Backoff, Retry};
@@ -110,6 +110,7 @@ fn rich_live() -> Live {
         worker: error.map(|_| name("w")),
         ended,
         error: error.map(Into::into),
+        details: ReportDetails::default(),
     };
     Live {
         state: State::Dead,

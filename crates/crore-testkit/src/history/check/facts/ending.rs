@@ -6,6 +6,7 @@ use crore_core::job::{JobRetention, Lapse, ReportFencing};
 use super::call::{EffectCertainty, HistoryMoment};
 use super::job::{DeliveryGrant, JobFacts, ReportCall};
 use super::{HistoryFacts, nanos};
+use crate::history::check::leases::was_held;
 use crate::history::op::{AdminAction, RecordedOutcome, RecordedRetry, UpkeepDecision};
 
 /// Effect of an accepted report on its job.
@@ -88,8 +89,8 @@ impl<'h> HistoryFacts<'h> {
 
     /// Whether a failure is the last of a job that accepts reports of any delivery. The failure counts
     /// against the running attempt, which is that of the newest delivery: higher than that of the reporting
-    /// delivery, or lower if an operator retried the job in between. `None` if the newest delivery is
-    /// uncertain and it matters.
+    /// delivery, or lower if an operator retried the job in between. `None` if the newest delivery, or whether it
+    /// held the job, is uncertain and it matters.
     fn is_last_of_any(&self, job: &JobFacts<'h>, report: &ReportCall<'h>) -> Option<bool> {
         let source = self.sources.of(job.id)?;
         let until = report.ended.unwrap_or(self.end);
@@ -104,6 +105,9 @@ impl<'h> HistoryFacts<'h> {
         });
         let mut lasts = newer.map(|grant| source.item.retry.is_last(grant.granted.attempt));
         let last = lasts.next()?;
+        if last && !was_held(self, job, report) {
+            return None;
+        }
         let unseen = self.unseen_fetch(&certain.granted.queue, certain.ended);
         let is_certain = last || unseen.is_none_or(|unseen| until.is_before(&unseen));
         (is_certain && lasts.all(|other| other == last)).then_some(last)

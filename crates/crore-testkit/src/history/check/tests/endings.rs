@@ -1,7 +1,7 @@
 //! I7, I12, I14 and I18: the effects of a report.
 
 use crore_core::State::{Cancelled, Dead, Done, Ready, Running, Scheduled};
-use crore_core::job::{ReportFencing, ResultRetention};
+use crore_core::job::{Lapse, ReportFencing, ResultRetention};
 use crore_core::{JobId, Span};
 
 use super::history_builder::{DONE, FAILED, FATAL, HistoryBuilder, LEASE, SECOND};
@@ -148,13 +148,71 @@ fn a_report_of_unknown_fate_may_count_or_not() {
     }
 }
 
+fn any(n: u64) -> RecordedItem {
+    RecordedItem { reports: ReportFencing::Any, lapse: Lapse::Again, ..item(n) }
+}
+
 #[test]
-fn a_success_may_end_a_job_that_waits_to_be_retried() {
-    let mut history = held(RecordedItem { reports: ReportFencing::Any, ..item(1) });
+fn i7_where_any_delivery_may_report_the_first_report_after_a_hand_over_counts() {
+    for second in [DONE, FATAL, FAILED] {
+        let mut history = held(any(1));
+        history.advance(LEASE);
+        history.fetch(vec![grant(1, 2, 2)]);
+        history.report(1, 1, FAILED);
+        history.report(1, 2, second.clone());
+        history.assert_violates(7);
+    }
+    let mut history = held(any(1));
     history.report(1, 1, FAILED);
+    history.stale(1, 1, DONE);
+    history.end(&[(1, Scheduled)]);
+    history.assert_clean();
+}
+
+#[test]
+fn where_any_delivery_may_report_another_report_counts_after_a_hand_over() {
+    let mut history = held(any(1));
+    history.report(1, 1, FAILED);
+    history.advance(SECOND);
+    history.fetch(vec![grant(1, 2, 2)]);
     history.report(1, 1, DONE);
     history.end(&[(1, Done)]);
     history.assert_clean();
+    let mut unseen = held(any(1));
+    unseen.report(1, 1, FAILED);
+    let n = unseen.begin_fetch();
+    unseen.info(n);
+    unseen.report(1, 1, DONE);
+    unseen.end(&[(1, Done)]);
+    unseen.assert_clean();
+    let mut returned = held(any(1));
+    returned.report(1, 1, RecordedOutcome::Interrupted);
+    returned.report(1, 1, DONE);
+    returned.end(&[(1, Done)]);
+    returned.assert_clean();
+}
+
+#[test]
+fn a_success_may_end_a_job_whose_lease_has_expired() {
+    let mut history = held(any(1));
+    history.advance(LEASE);
+    history.report(1, 1, DONE);
+    history.end(&[(1, Done)]);
+    history.assert_clean();
+}
+
+#[test]
+fn a_failure_after_the_lease_neither_delays_nor_ends_a_job() {
+    let mut history = held(any(1));
+    history.advance(LEASE);
+    history.report(1, 1, FAILED);
+    history.fetch(vec![grant(1, 2, 2)]);
+    history.assert_clean();
+    let mut crashed = at_last_attempt(ReportFencing::Any);
+    crashed.advance(LEASE);
+    crashed.report(1, 3, FAILED);
+    crashed.fetch(vec![grant(1, 4, 3)]);
+    crashed.assert_clean();
 }
 
 #[test]

@@ -239,7 +239,8 @@ impl EngineFront for CheckedEngine {
     fn fetch(&self, ask: Claim, wait: Span) -> StoreFuture<'_, Vec<Job>> {
         let Claim { queues, kinds, n, order, worker } = ask;
         self.interference.fetch_started(&worker);
-        let fetch = Fetch { queues, kinds, handled: None, n, order, worker, wait, within: None };
+        let (also, handled, within) = (Vec::new(), None, None);
+        let fetch = Fetch { queues, kinds, also, handled, n, order, worker, wait, within };
         self.interruptible(async move {
             let _sleeper = self.waiting_fetches.register(&fetch.queues, fetch.kinds.as_deref());
             self.engine.fetch(fetch).await.map_err(to_store_error)

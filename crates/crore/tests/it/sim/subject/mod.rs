@@ -36,6 +36,8 @@ pub(super) enum InjectedBug {
     NotDurable,
     /// A report of any delivery is accepted as the current one's.
     UnfencedReports,
+    /// Where any delivery may report, every report counts, not only the first since a hand-over.
+    ForgottenReports,
     /// Leases are not renewed, but reported as such.
     IgnoredRenewals,
     /// Waiting fetches are not woken.

@@ -196,7 +196,10 @@ impl Jobs for RecordingStore {
 
     fn get(&self, which: Vec<JobSelector>) -> StoreFuture<'_, Vec<Option<Job>>> {
         self.counted(async move {
-            let jobs = self.delayed(self.store.get(which.clone())).await?;
+            let mut jobs = self.delayed(self.store.get(which.clone())).await?;
+            if self.bug == InjectedBug::ForgottenReports {
+                jobs.iter_mut().flatten().for_each(|job| job.live.history.clear());
+            }
             self.record_read(jobs.iter().flatten());
             for (which, job) in which.iter().zip(&jobs) {
                 if let JobSelector::Id(id) = which {
