@@ -1,4 +1,4 @@
 //! The target `grpc` of `crore-fuzz`.
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|input: &[u8]| crore_fuzz::run("grpc", input));
+libfuzzer_sys::fuzz_target!(|input: &[u8]| crore_fuzz::fuzz("grpc", input));

@@ -21,52 +21,49 @@ use serde_json::Value;
 
 use crate::memory::MemoryBound;
 use crate::properties::check_message;
-use crate::server::{CompleteResponse, MemoryServer};
+use crate::server::{CompleteResponse, with_server};
 
 /// The base holds the largest responses that do not depend on requests: the documentation and the description of the
 /// API. A job takes a few bytes in a batch, and has records and indexes.
 const MEMORY: MemoryBound = MemoryBound { base: 8 << 20, per_byte: 2048 };
 
-/// Requests of one input; more are ignored.
-const MAX_REQUESTS: usize = 12;
+/// Separates requests. The inputs of several runs, separated by it, are one input.
+pub(crate) const SEPARATOR: &[u8] = b"\n===\n";
 
 /// Maximum length of an error response, and of the status message of a gRPC call.
 const MAX_ERROR: usize = 4096;
 
 /// The native HTTP API.
 pub(crate) fn http(input: &[u8]) {
-    run(input, |path| !path.starts_with("/job") && !path.starts_with("/worker"));
+    run("http", input, |path| !path.starts_with("/job") && !path.starts_with("/worker"));
 }
 
 /// The native gRPC services.
 pub(crate) fn grpc(input: &[u8]) {
-    run(input, |path| path.starts_with("/crore.") || path.starts_with("/grpc."));
+    run("grpc", input, |path| path.starts_with("/crore.") || path.starts_with("/grpc."));
 }
 
 /// The doors of other queues.
 pub(crate) fn queues(input: &[u8]) {
     const PREFIXES: [&str; 5] = ["/job", "/worker", "/done", "/lakh.", "/jobworkerp."];
-    run(input, |path| PREFIXES.iter().any(|prefix| path.starts_with(prefix)));
+    run("queues", input, |path| PREFIXES.iter().any(|prefix| path.starts_with(prefix)));
 }
 
-/// Sends the requests of an input to a server with an empty store.
-fn run(input: &[u8], is_ours: fn(&str) -> bool) {
-    let requests: Vec<_> = split(input, b"\n===\n").take(MAX_REQUESTS).filter_map(parse).collect();
+/// Sends the requests of an input to a server.
+fn run(target: &str, input: &[u8], is_ours: fn(&str) -> bool) {
+    let requests: Vec<_> = split(input, SEPARATOR).filter_map(parse).collect();
     if requests.is_empty() || !requests.iter().all(|request| is_ours(request.uri().path())) {
         return;
     }
-    let server = MemoryServer::new();
-    MEMORY.check(input.len(), || {
-        for request in requests {
-            if needs_name_service(&request) {
-                continue;
+    with_server(target, input, |server| {
+        MEMORY.check(input.len(), || {
+            for request in requests.into_iter().filter(|request| !needs_name_service(request)) {
+                let is_grpc = is_grpc(request.headers());
+                if let Some(response) = server.call(request.map(Body::from)) {
+                    check(&response, is_grpc);
+                }
             }
-            let (is_grpc, (head, body)) = (is_grpc(request.headers()), request.into_parts());
-            let request = Request::from_parts(head, Body::from(body));
-            if let Some(response) = server.call(request) {
-                check(&response, is_grpc);
-            }
-        }
+        });
     });
 }
 

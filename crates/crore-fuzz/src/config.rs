@@ -35,7 +35,8 @@ fn config(text: &str) {
     match read_config(file, variables) {
         None => {}
         Some(Err(errors)) => {
-            assert!(errors.contains("crore.toml:") || errors.contains("CRORE_"), "{errors}");
+            let sources = ["crore.toml:", "CRORE_", "default: "];
+            assert!(sources.iter().any(|source| errors.contains(source)), "{errors}");
             assert!(errors.len() <= 4000 + ERROR_PER_BYTE * text.len(), "{} bytes", errors.len());
         }
         Some(Ok(config)) => {

@@ -1,5 +1,8 @@
 //! Bounds the memory of a reader: an allocator that counts, for each thread, the bytes that are allocated.
-#![expect(unsafe_code, reason = "implements the allocator interface; each block says why it is sound")]
+#![expect(
+    unsafe_code,
+    reason = "implements the allocator interface; each block says why it is sound"
+)]
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
@@ -75,7 +78,10 @@ impl MemoryBound {
         PEAK.set(peak.max(outer_peak));
         let used = usize::try_from(peak.saturating_sub(before)).unwrap_or_default();
         let bound = self.per_byte.saturating_mul(length).saturating_add(self.base);
-        assert!(used <= bound, "{used} bytes were allocated for an input of {length}, above {bound}");
+        assert!(
+            used <= bound,
+            "{used} bytes were allocated for an input of {length}, above {bound}"
+        );
         result
     }
 }
@@ -104,7 +110,8 @@ mod tests {
 
     #[test]
     fn bounds_nest() {
-        let (outer, inner) = (MemoryBound { base: 5000, per_byte: 0 }, MemoryBound { base: 100, per_byte: 0 });
+        let (outer, inner) =
+            (MemoryBound { base: 5000, per_byte: 0 }, MemoryBound { base: 100, per_byte: 0 });
         outer.check(0, || {
             let block = vec![1_u8; 4000];
             inner.check(0, || drop(vec![1_u8; 50]));

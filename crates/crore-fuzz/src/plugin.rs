@@ -31,11 +31,8 @@ pub(crate) fn run(input: &[u8]) {
 }
 
 /// Reads frames until the end or an error. A frame is encoded as one that is decoded as the same.
-fn read<T, E>(
-    frames: &[u8],
-    decode: impl Fn(Bytes) -> Result<T, E>,
-    encode: impl Fn(&T) -> Vec<u8>,
-) where
+fn read<T, E>(frames: &[u8], decode: impl Fn(Bytes) -> Result<T, E>, encode: impl Fn(&T) -> Vec<u8>)
+where
     T: PartialEq + std::fmt::Debug,
     E: std::fmt::Display,
 {

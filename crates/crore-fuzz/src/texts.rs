@@ -95,7 +95,7 @@ fn keys(text: &str, payload: &str) {
     for encoding in [Encoding::Json, Encoding::Msgpack, Encoding::Bytes] {
         let payload = Payload::new(encoding, payload.as_bytes());
         let keys = keys_for([(&name, &limit)].into_iter(), "queue", "kind", &payload);
-        assert_eq!(keys.first().is_some(), limit.matcher.matches("queue", "kind", &payload));
+        assert_eq!(!keys.is_empty(), limit.matcher.matches("queue", "kind", &payload));
         assert!(keys.iter().all(|key| key.value.as_ref().is_none_or(|value| value.len() <= 4096)));
     }
 }
@@ -169,7 +169,7 @@ fn same_uri(url: &Url) {
     let segments = url.path().replace("%2e", ".").replace("%2E", ".");
     assert!(!segments.split('/').any(|part| part == ".."), "a path leaves its folder: {url}");
     let again = Url::parse("url", &uri.to_string()).expect("a printed URL can be read");
-    assert_eq!(&again, url);
+    assert_eq!(again.to_uri(), Ok(uri));
 }
 
 fn target(text: &str) {
@@ -182,10 +182,14 @@ fn target(text: &str) {
     }
 }
 
-/// Nothing after the id of a token is shown, however often a text is redacted.
+/// Nothing after the id of a token is shown.
 fn token(text: &str) {
     let shown = redacted(text);
-    assert_eq!(redacted(&shown), shown);
+    let words = shown.split(|c: char| !(c.is_ascii_alphanumeric() || c == '_'));
+    for word in words {
+        let secret = word.strip_prefix("crore_").and_then(|rest| rest.split_once('_'));
+        assert!(secret.is_none_or(|(_, secret)| secret.is_empty()), "{shown}");
+    }
     if !text.contains("crore_") {
         assert_eq!(shown, text);
     }

@@ -27,7 +27,8 @@ fn requests() -> BTreeSet<String> {
 /// Whether a request matches a path with parameters: `GET /v1/jobs/{id}`.
 fn matches(template: &str, request: &str) -> bool {
     let (template, request) = (template.split('/'), request.split('/'));
-    let is_same = |(expected, actual): (&str, &str)| expected.starts_with('{') || expected == actual;
+    let is_same =
+        |(expected, actual): (&str, &str)| expected.starts_with('{') || expected == actual;
     template.clone().count() == request.clone().count() && template.zip(request).all(is_same)
 }
 

@@ -50,7 +50,10 @@ mod tests {
             let lock = command::root().join(manifest).with_extension("lock");
             assert!(lock.is_file(), "{}", lock.display());
             let line = deny_line(Path::new("/a b/cargo-deny"), manifest);
-            assert!(line.starts_with("'/a b/cargo-deny' deny ") && line.contains(manifest), "{line}");
+            assert!(
+                line.starts_with("'/a b/cargo-deny' deny ") && line.contains(manifest),
+                "{line}"
+            );
         }
         assert!(command::root().join("deny.toml").is_file());
     }

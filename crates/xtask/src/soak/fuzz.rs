@@ -25,7 +25,7 @@ const MAX_MEMORY_MB: u64 = 2048;
 /// An input that takes longer, in seconds, is a failure.
 const MAX_INPUT_SECONDS: u64 = 20;
 
-/// What was done with one target.
+/// Totals of one target.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct FuzzTotals {
     pub(super) seconds: u64,

@@ -67,12 +67,9 @@ impl SoakPart {
 
     pub(super) const fn lane(self) -> SoakLane {
         match self {
-            Self::Audit
-            | Self::Deny
-            | Self::Docs
-            | Self::Damage
-            | Self::Fuzz
-            | Self::Seeds => SoakLane::Checks,
+            Self::Audit | Self::Deny | Self::Docs | Self::Damage | Self::Fuzz | Self::Seeds => {
+                SoakLane::Checks
+            }
             Self::Drill | Self::Harm | Self::Chaos => SoakLane::Processes,
         }
     }
