@@ -1,4 +1,4 @@
-//! Opens a store from arbitrary bytes.
+//! The target `recover` of `crore-fuzz`.
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|input: &[u8]| crore_conformance::fuzz::recover(input));
+libfuzzer_sys::fuzz_target!(|input: &[u8]| crore_fuzz::fuzz("recover", input));

@@ -13,6 +13,7 @@ mod peer_user;
 mod timed_stream;
 
 use std::io;
+use std::net::SocketAddr;
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,6 +23,7 @@ use crore_api::Api;
 use crore_api::metrics::Metrics;
 use hyper::server::conn::{http1 as h1, http2 as h2};
 use hyper_util::rt::{TokioExecutor, TokioTimer};
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio::time::{Instant, interval_at, sleep_until, timeout};
@@ -98,11 +100,7 @@ pub async fn serve(
         ConnectionLimiter::new(options.max_connections, options.max_connections_per_address);
     let phase = watch::Sender::new(Phase::Open);
     let Listener { socket, tls } = listener.into();
-    let ListenerService { router, metrics, origins, api } = served.into();
-    let guard = RequestGuard::new(options.hosts.clone(), origins);
-    let (http1, http2) = builders(&options);
-    let shared =
-        Arc::new(ListenerShared { http1, http2, router, metrics, guard, tls, api, options });
+    let shared = Arc::new(ListenerShared::new(served.into(), tls, options));
     let mut shutdown = pin!(shutdown);
     let mut reload = interval_at(Instant::now() + RELOAD_INTERVAL, RELOAD_INTERVAL);
     loop {
@@ -148,6 +146,22 @@ pub async fn serve(
     Ok(())
 }
 
+/// Serves one connection over any stream, as [`serve`] does after it has accepted a socket, until the connection ends.
+/// The bytes of a client are then read without a socket, as fuzz targets do.
+pub async fn serve_connection<S>(
+    stream: S,
+    served: impl Into<ListenerService>,
+    options: Options,
+    peer: SocketAddr,
+    local: SocketAddr,
+) where
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
+    let shared = Arc::new(ListenerShared::new(served.into(), None, options));
+    let phase = watch::Sender::new(Phase::Open);
+    connection::serve_plain(shared, stream, (peer, local), phase.subscribe()).await;
+}
+
 /// Pause between accepts while the process is out of descriptors or memory.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
@@ -171,6 +185,15 @@ struct ListenerShared {
     tls: Option<Tls>,
     api: Option<Api>,
     options: Options,
+}
+
+impl ListenerShared {
+    fn new(served: ListenerService, tls: Option<Tls>, options: Options) -> Self {
+        let ListenerService { router, metrics, origins, api } = served;
+        let guard = RequestGuard::new(options.hosts.clone(), origins);
+        let (http1, http2) = builders(&options);
+        Self { http1, http2, router, metrics, guard, tls, api, options }
+    }
 }
 
 fn builders(options: &Options) -> (h1::Builder, h2::Builder<TokioExecutor>) {

@@ -1,6 +1,8 @@
 //! Strict reading of a handler's settings.
 
-use crore_core::{Code, Invalid};
+use crore_core::Invalid;
+use crore_core::code::excerpt;
+use crore_wire::encoding;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
@@ -12,11 +14,10 @@ pub fn read<T: DeserializeOwned>(settings: &Value) -> Result<T, Invalid> {
         return Ok(read);
     }
     serde_path_to_error::deserialize(settings).map_err(|error| {
-        let path = error.path().to_string();
+        let path = excerpt(&error.path().to_string());
         let field = if path == "." { "settings".to_owned() } else { format!("settings.{path}") };
-        let message = error.inner().to_string();
-        let is_unknown = message.starts_with("unknown field");
-        let code = if is_unknown { Code::FieldUnknown } else { Code::Malformed };
+        // The message may quote the settings.
+        let Invalid { code, message, .. } = encoding::invalid(&path, &error.inner().to_string());
         Invalid::new(code, field, message)
     })
 }
@@ -25,6 +26,7 @@ pub fn read<T: DeserializeOwned>(settings: &Value) -> Result<T, Invalid> {
 mod tests {
     use std::collections::BTreeMap;
 
+    use crore_core::Code;
     use serde::Deserialize;
     use serde_json::json;
 
@@ -47,6 +49,16 @@ mod tests {
             let invalid =
                 read::<SampleSettings>(&settings).map(|read| read.env).expect_err("it is invalid");
             assert_eq!((&*invalid.field, invalid.code), (field, code), "{invalid}");
+        }
+    }
+
+    #[test]
+    fn errors_are_short_and_on_one_line() {
+        let long = "x\r\n".repeat(10_000);
+        for settings in [json!({ "env": {}, &long: 1 }), json!({ "env": { long: 1 } })] {
+            let invalid = read::<SampleSettings>(&settings).expect_err("it is invalid");
+            let text = invalid.to_string();
+            assert!(text.len() < 2000 && !text.contains(char::is_control), "{text}");
         }
     }
 }

@@ -75,6 +75,21 @@ pub(super) async fn serve(
     .await;
 }
 
+/// Serves a stream without TLS between two addresses.
+pub(super) async fn serve_plain<S>(
+    shared: Arc<ListenerShared>,
+    stream: S,
+    (peer, local): (SocketAddr, SocketAddr),
+    phase: watch::Receiver<Phase>,
+) where
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
+    let lifetime = ConnectionLifetime::new(phase, shared.options.max_age.into());
+    let bytes = ConnectionBytes::new(peer.ip());
+    let context = ConnectionContext { shared, peer, local, certificate: None, user: None, bytes };
+    serve_stream(context, stream, lifetime).await;
+}
+
 /// Serves a connection until it ends, times out, reaches its maximum age, or the server stops.
 async fn serve_stream<S>(context: ConnectionContext, stream: S, mut lifetime: ConnectionLifetime)
 where

@@ -15,6 +15,7 @@ pub(crate) mod show;
 use std::path::{Path, PathBuf};
 
 pub(crate) use crore_core::settings::SettingValue;
+pub(crate) use file::parse as parse_file;
 pub(crate) use raw::{ConfigSource, RawConfig};
 pub(crate) use sections::doors::DoorName;
 pub(crate) use sections::log::{LogConfig, LogFormat, LogRotation};

@@ -127,6 +127,15 @@ impl RawConfig {
         }
     }
 
+    /// Whether a value refers to a file with a secret.
+    pub(crate) fn names_secret_file(&self) -> bool {
+        let mut secrets = keys().filter(|key| key.shape == Shape::Secret);
+        secrets.any(|key| {
+            let given = self.values.get(&key.path());
+            given.is_some_and(|(given, _)| given.one().is_ok_and(|text| text.starts_with("file:")))
+        })
+    }
+
     /// Removes and returns all errors, ordered by source and key.
     pub(crate) fn take_errors(&mut self) -> Vec<ConfigError> {
         let mut faults = std::mem::take(&mut self.errors);

@@ -75,6 +75,9 @@ impl EmbeddedInner {
             self.pause(load);
             return Ok(true);
         }
+        // A new file that is too small for the slice.
+        let left = log.bytes_left();
+        let slice = if log.next.is_some() && left < room { slice.min(left / 2) } else { slice };
         let over = state.move_slice(compaction, slice);
         match over {
             Ok(false) => {}

@@ -89,12 +89,18 @@ impl Log {
 
     /// Continues in the next segment if the current one has less than `bytes` bytes left; returns
     /// whether there is enough space now. There is not if no next segment is ready or the pending
-    /// commit has records.
+    /// commit has records. A segment without a commit is never left: between others it would look
+    /// like lost commits. Its file grows if it has to.
     pub(crate) fn ensure_room(&mut self, bytes: u64) -> bool {
-        if self.bytes_left() < bytes && self.pending.is_empty() {
+        if self.bytes_left() < bytes && self.pending.is_empty() && !self.is_new_segment() {
             self.roll();
         }
-        self.bytes_left() >= bytes
+        self.bytes_left() >= bytes || (self.pending.is_empty() && self.is_new_segment())
+    }
+
+    /// Whether the current segment has no commit yet, except the pending one.
+    fn is_new_segment(&self) -> bool {
+        self.segments.get(&self.pending.segment).is_some_and(|segment| segment.last == 0)
     }
 
     /// The commit to wait for before one file has `bytes` bytes of space; `None` if waiting does

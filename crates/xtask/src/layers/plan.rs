@@ -44,7 +44,7 @@ pub(super) const CONFORMANCE: &str = "crore-conformance";
 
 /// Crates that are not part of the product, and may use those two in every build.
 pub(super) const FOR_DEVELOPERS: &[&str] =
-    &[CONFORMANCE, "crore-bench", "crore-chaos", "crore-peers"];
+    &[CONFORMANCE, "crore-bench", "crore-chaos", "crore-fuzz", "crore-peers"];
 
 /// Each crate with the crates that it may use, which come before it: core, store, crore, remote; wire, client, runner;
 /// api, dispatch, doors, ui; server. `crore-ui` is planned. A crate that is missing here is a fault.
@@ -71,6 +71,7 @@ pub(super) const CRATES: &[CrateRule] = &[
     // The log is compared with SQLite, through its driver.
     CrateRule { name: "crore-bench",   uses: &["crore-core", "crore-store", "crore", "crore-wire", "crore-client"], forbids: &[] },
     CrateRule { name: "crore-peers",   uses: &["crore-client", "crore-bench", TESTS_ONLY], forbids: &[DRIVERS] },
+    CrateRule { name: "crore-fuzz",    uses: &["crore-core", "crore-store", "crore", "crore-wire", "crore-outbound", "crore-plugin-host", "crore-runner", "crore-api", "crore-doors", "crore-server", TESTS_ONLY, CONFORMANCE], forbids: &[DRIVERS] },
     CrateRule { name: "xtask",         uses: &[], forbids: &[DRIVERS, PROTOCOLS, RUNTIMES] },
 ];
 

@@ -23,7 +23,7 @@ pub(super) fn usage() -> String {
         SoakPart::ALL.map(|part| format!("  {:<7} {}", part.name(), part.about())).join("\n");
     format!(
         "usage: soak [PART …] [--for MINUTES] [--file FILE]\n            \
-         [--store SEEDS] [--engine SEEDS] [--chaos MINUTES] [--harm ROUNDS]\n\
+         [--store SEEDS] [--engine SEEDS] [--fuzz MINUTES] [--chaos MINUTES] [--harm ROUNDS]\n\
          a soak continues from its file, which is under bench/results unless --file names another\n\
          parts (default: all):\n{parts}"
     )
@@ -45,6 +45,7 @@ pub(super) fn parse(args: &[&str]) -> Option<SoakArgs> {
             "--file" => parsed.file = Some(PathBuf::from(value)),
             "--store" => parsed.wanted.store_seeds = number()?,
             "--engine" => parsed.wanted.engine_seeds = number()?,
+            "--fuzz" => parsed.wanted.fuzz_seconds = number()?.checked_mul(60)?,
             "--chaos" => parsed.wanted.chaos_seconds = number()?.checked_mul(60)?,
             "--harm" => parsed.wanted.harm_rounds = number()?,
             "--for" => parsed.time = Some(Duration::from_secs(number()?.checked_mul(60)?)),
@@ -69,6 +70,8 @@ mod tests {
         assert_eq!((args.wanted.store_seeds, args.wanted.chaos_seconds), (10, 120));
         assert_eq!(args.time, Some(Duration::from_secs(60)));
         assert_eq!(args.parts, SoakPart::ALL);
+        let args = parse(&["fuzz", "--fuzz", "3"]).expect("read");
+        assert_eq!((args.parts, args.wanted.fuzz_seconds), (vec![SoakPart::Fuzz], 180));
         for wrong in [&["--store"][..], &["--store", "many"], &["--stor", "1"], &["sedes"]] {
             assert_eq!(parse(wrong), None, "{wrong:?}");
         }

@@ -5,13 +5,16 @@ use std::process::Command;
 
 use super::part::SoakPart;
 use super::progress::PartOutcome;
+use super::tools::CargoTool;
 use super::{Soak, checks};
 use crate::command;
 
 /// The database, unless [`DATABASE_VARIABLE`] names another: a directory beside the repository.
 const DATABASE: &str = "../shared/advisory-db";
 const DATABASE_VARIABLE: &str = "CRORE_ADVISORY_DB";
-const TOOL_VERSION: &str = "0.22.2";
+/// Without its default features it cannot scan binaries, which is not needed here.
+const TOOL: CargoTool =
+    CargoTool { name: "audit", version: "0.22.2", install: &["--no-default-features"] };
 const LOCKS: [&str; 2] = ["Cargo.lock", "fuzz/Cargo.lock"];
 
 /// Audits every lock file; without a database or the tool the part is skipped.
@@ -26,9 +29,9 @@ pub(super) fn run(soak: &Soak) -> Result<(), String> {
             database.display()
         ));
     }
-    let tool = match tool() {
+    let tool = match TOOL.program() {
         Ok(tool) => tool,
-        Err(why) => return skipped(format!("no cargo-audit: {why}")),
+        Err(why) => return skipped(why),
     };
     // One command for all lock files, so that the part has one result.
     let script = LOCKS.map(|lock| audit_line(&tool, &database, lock)).join(" && ");
@@ -41,8 +44,13 @@ pub(super) fn run(soak: &Soak) -> Result<(), String> {
 }
 
 fn audit_line(tool: &Path, database: &Path, lock: &str) -> String {
-    let quoted = |path: &Path| format!("'{}'", path.display().to_string().replace('\'', r"'\''"));
-    format!("{} audit --no-fetch --stale --db {} --file {lock}", quoted(tool), quoted(database))
+    let (tool, database) = (shell_quoted(tool), shell_quoted(database));
+    format!("{tool} audit --no-fetch --stale --db {database} --file {lock}")
+}
+
+/// A path as an argument of a shell command.
+pub(super) fn shell_quoted(path: &Path) -> String {
+    format!("'{}'", path.display().to_string().replace('\'', r"'\''"))
 }
 
 fn repeat_command(database: &Path) -> String {
@@ -52,22 +60,6 @@ fn repeat_command(database: &Path) -> String {
 #[expect(clippy::disallowed_methods, reason = "a developer names the database")]
 fn database() -> PathBuf {
     std::env::var(DATABASE_VARIABLE).map_or_else(|_| command::root().join(DATABASE), PathBuf::from)
-}
-
-/// The program, which is installed below `target` if it is missing.
-fn tool() -> Result<PathBuf, String> {
-    if command::has_cargo_command("audit") {
-        return Ok("cargo-audit".into());
-    }
-    let folder = command::root().join("target/tools");
-    let program = folder.join("bin/cargo-audit");
-    if !program.is_file() {
-        let root = folder.to_string_lossy();
-        let install = ["install", "-q", "--locked", "cargo-audit", "--version", TOOL_VERSION];
-        // Without its default features it cannot scan binaries, which is not needed here.
-        command::cargo(&[&install[..], &["--no-default-features", "--root", &root]].concat())?;
-    }
-    Ok(program)
 }
 
 #[cfg(test)]

@@ -5,11 +5,14 @@ mod args;
 mod audit;
 mod chaos;
 mod checks;
+mod deny;
+mod fuzz;
 mod harm;
 mod part;
 mod progress;
 mod seeds;
 mod summary;
+mod tools;
 
 use std::os::unix::process::ExitStatusExt as _;
 use std::path::{Path, PathBuf};
@@ -78,6 +81,8 @@ impl Soak {
             SoakPart::Chaos => chaos::run(self),
             SoakPart::Harm => harm::run(self),
             SoakPart::Audit => audit::run(self),
+            SoakPart::Deny => deny::run(self),
+            SoakPart::Fuzz => fuzz::run(self),
             SoakPart::Docs => checks::docs(self),
             SoakPart::Damage => checks::damage(self),
             SoakPart::Drill => checks::drill(self),

@@ -4,8 +4,10 @@
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum SoakPart {
     Audit,
+    Deny,
     Docs,
     Damage,
+    Fuzz,
     Seeds,
     Drill,
     Harm,
@@ -23,14 +25,25 @@ pub(super) enum SoakLane {
 
 impl SoakPart {
     /// In the order of execution within a lane: short parts first.
-    pub(super) const ALL: [Self; 7] =
-        [Self::Audit, Self::Docs, Self::Damage, Self::Seeds, Self::Drill, Self::Harm, Self::Chaos];
+    pub(super) const ALL: [Self; 9] = [
+        Self::Audit,
+        Self::Deny,
+        Self::Docs,
+        Self::Damage,
+        Self::Fuzz,
+        Self::Seeds,
+        Self::Drill,
+        Self::Harm,
+        Self::Chaos,
+    ];
 
     pub(super) const fn name(self) -> &'static str {
         match self {
             Self::Audit => "audit",
+            Self::Deny => "deny",
             Self::Docs => "docs",
             Self::Damage => "damage",
+            Self::Fuzz => "fuzz",
             Self::Seeds => "seeds",
             Self::Drill => "drill",
             Self::Harm => "harm",
@@ -41,8 +54,10 @@ impl SoakPart {
     pub(super) const fn about(self) -> &'static str {
         match self {
             Self::Audit => "check dependencies against the advisory database",
+            Self::Deny => "check licences, bans and sources of dependencies",
             Self::Docs => "build the documentation and check its links",
             Self::Damage => "flip every bit of a store, cut every file at every byte",
+            Self::Fuzz => "fuzz every reader of bytes from outside",
             Self::Seeds => "run the simulators of store and engine on fresh seeds",
             Self::Drill => "check that chaos finds each bug planted in the doors",
             Self::Harm => "inject kills, power cuts, full and failing disks into a store",
@@ -52,7 +67,9 @@ impl SoakPart {
 
     pub(super) const fn lane(self) -> SoakLane {
         match self {
-            Self::Audit | Self::Docs | Self::Damage | Self::Seeds => SoakLane::Checks,
+            Self::Audit | Self::Deny | Self::Docs | Self::Damage | Self::Fuzz | Self::Seeds => {
+                SoakLane::Checks
+            }
             Self::Drill | Self::Harm | Self::Chaos => SoakLane::Processes,
         }
     }
@@ -77,6 +94,8 @@ impl SoakPart {
             ("cargo xtask harm", Self::Harm),
             ("cargo xtask chaos drill", Self::Drill),
             ("cargo audit", Self::Audit),
+            ("cargo deny", Self::Deny),
+            ("cargo fuzz", Self::Fuzz),
             ("cargo test", Self::Damage),
             ("cargo doc", Self::Docs),
             ("cargo xtask links", Self::Docs),
@@ -106,6 +125,8 @@ mod tests {
             ("chaos all --seed 7", SoakPart::Chaos),
             ("cargo xtask chaos drill --seed 7", SoakPart::Drill),
             ("cargo xtask harm kill --rounds 10 --seed 7", SoakPart::Harm),
+            ("cargo deny check licenses bans sources", SoakPart::Deny),
+            ("cargo fuzz run -s none texts crash-1", SoakPart::Fuzz),
         ] {
             assert_eq!(SoakPart::repeated_by(command), part, "{command}");
         }

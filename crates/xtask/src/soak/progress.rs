@@ -6,6 +6,7 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
+use super::fuzz::{self, FuzzTotals};
 use super::harm;
 use super::part::SoakPart;
 
@@ -14,6 +15,8 @@ use super::part::SoakPart;
 pub(super) struct SoakGoals {
     pub(super) store_seeds: u64,
     pub(super) engine_seeds: u64,
+    /// For each fuzz target.
+    pub(super) fuzz_seconds: u64,
     pub(super) chaos_seconds: u64,
     /// Rounds of the first fault; the others have a divisor.
     pub(super) harm_rounds: u64,
@@ -24,6 +27,7 @@ impl Default for SoakGoals {
         Self {
             store_seeds: 1_000_000,
             engine_seeds: 300_000,
+            fuzz_seconds: 10 * 60,
             chaos_seconds: 2 * 60 * 60,
             harm_rounds: 5000,
         }
@@ -60,6 +64,8 @@ pub(super) struct SoakProgress {
     pub(super) goals: SoakGoals,
     pub(super) store: SeedProgress,
     pub(super) engine: SeedProgress,
+    /// Each fuzz target.
+    pub(super) fuzz: BTreeMap<String, FuzzTotals>,
     pub(super) chaos: ChaosProgress,
     /// Rounds of each fault of the part `harm`.
     pub(super) harm: BTreeMap<String, u64>,
@@ -133,6 +139,7 @@ impl SoakProgress {
             goals: wanted,
             store,
             engine,
+            fuzz: BTreeMap::new(),
             chaos,
             harm: BTreeMap::new(),
             parts: BTreeMap::new(),
@@ -169,6 +176,7 @@ impl SoakProgress {
                 self.store.done >= self.goals.store_seeds
                     && self.engine.done >= self.goals.engine_seeds
             }
+            SoakPart::Fuzz => fuzz::is_done(&self.fuzz, self.goals.fuzz_seconds),
             SoakPart::Chaos => self.chaos.seconds >= self.goals.chaos_seconds,
             SoakPart::Harm => harm::wanted_rounds(self.goals.harm_rounds)
                 .all(|(harm, rounds)| self.harm.get(harm).is_some_and(|done| *done >= rounds)),
@@ -208,7 +216,8 @@ impl SoakProgress {
 
     /// The done and the wanted amount of a part.
     pub(super) fn amount(&self, part: SoakPart) -> String {
-        let SoakGoals { store_seeds, engine_seeds, chaos_seconds, harm_rounds } = self.goals;
+        let SoakGoals { store_seeds, engine_seeds, fuzz_seconds, chaos_seconds, harm_rounds } =
+            self.goals;
         match part {
             SoakPart::Seeds => {
                 let (store, engine) = (&self.store, &self.engine);
@@ -219,6 +228,7 @@ impl SoakProgress {
                 };
                 format!("store {}; engine {}", of(store, store_seeds), of(engine, engine_seeds))
             }
+            SoakPart::Fuzz => fuzz::amount(&self.fuzz, fuzz_seconds),
             SoakPart::Chaos => {
                 let ChaosProgress { seconds, rounds, .. } = self.chaos;
                 format!("{seconds} of {chaos_seconds} s, {rounds} rounds")
@@ -250,11 +260,13 @@ impl SoakProgress {
             "wanted": {
                 "store_seeds": self.goals.store_seeds,
                 "engine_seeds": self.goals.engine_seeds,
+                "fuzz_seconds": self.goals.fuzz_seconds,
                 "chaos_seconds": self.goals.chaos_seconds,
                 "harm_rounds": self.goals.harm_rounds,
             },
             "store": seeds(&self.store),
             "engine": seeds(&self.engine),
+            "fuzz": self.fuzz.iter().map(|(name, totals)| (name, totals.to_json())).collect::<BTreeMap<_, _>>(),
             "chaos": { "seconds": seconds, "rounds": rounds, "harms": harms, "seeds": turns },
             "harm": self.harm,
             "parts": self.parts.iter().map(|(name, end)| (name, end.to_string())).collect::<BTreeMap<_, _>>(),
@@ -284,6 +296,7 @@ impl SoakProgress {
             goals: SoakGoals::default(),
             store: seeds(&value["store"])?,
             engine: seeds(&value["engine"])?,
+            fuzz: fuzz::totals_of_json(&value["fuzz"]),
             chaos: ChaosProgress {
                 seconds: number(chaos, "seconds")?,
                 rounds: number(chaos, "rounds")?,
@@ -335,6 +348,8 @@ mod tests {
             SoakProgress::load_or_new(&file, "abc", SoakGoals::default()).expect("new");
         progress.store.done = 7;
         progress.store.cells.insert("Push - × Kill".to_owned(), 3);
+        let totals = FuzzTotals { seconds: 300, runs: 5, coverage: 7, inputs: 9 };
+        progress.fuzz.insert("texts".to_owned(), totals);
         progress.chaos.faults.insert("stop".to_owned(), 12);
         progress.chaos.seeds.push(u64::MAX);
         progress.harm.insert("kill".to_owned(), 500);
@@ -355,10 +370,16 @@ mod tests {
         progress.store.done = progress.goals.store_seeds;
         progress.engine.done = progress.goals.engine_seeds;
         progress.chaos.seconds = progress.goals.chaos_seconds;
+        for target in fuzz::targets() {
+            let seconds = progress.goals.fuzz_seconds;
+            progress.fuzz.insert(target, FuzzTotals { seconds, ..FuzzTotals::default() });
+        }
         for (harm, rounds) in harm::wanted_rounds(progress.goals.harm_rounds) {
             progress.harm.insert(harm.to_owned(), rounds);
         }
-        for part in [SoakPart::Audit, SoakPart::Docs, SoakPart::Damage, SoakPart::Drill] {
+        let once =
+            [SoakPart::Audit, SoakPart::Deny, SoakPart::Docs, SoakPart::Damage, SoakPart::Drill];
+        for part in once {
             progress.parts.insert(part.name().to_owned(), PartOutcome::Passed);
         }
         progress

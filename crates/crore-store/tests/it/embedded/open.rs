@@ -10,7 +10,7 @@ use crore_conformance::sim_disk::SimDisk;
 use crore_core::job::DueTime;
 use crore_core::machine::{JobEvent, Outcome, decide};
 use crore_core::{Batch, Caps, Clock, Code, Encoding, Job, Name, NewJob, Payload, Span, Spec};
-use crore_store::embedded::disk::{Directory, Disk, OpenMode};
+use crore_store::embedded::disk::{Directory, Disk, MemoryDisk, OpenMode};
 use crore_store::embedded::{Embedded, Options, StoreHealth};
 use crore_store::jobs::{Claim, JobSelector, Pushed, QueueOrder, StoreWrite};
 use crore_store::{Error, Jobs, Store, Upkeep};
@@ -260,4 +260,31 @@ fn a_store_that_cannot_release_its_oldest_segment_reports_it() {
     }
     let stuck = store.health().stuck.expect("it says so");
     assert!(stuck.contains("`log-") && stuck.contains("offset 64"), "{stuck}");
+}
+
+/// The first files are small: a claim of many jobs that finds none continues in the second file, in which a large batch
+/// has no space either.
+#[test]
+fn a_batch_larger_than_an_empty_file_does_not_leave_it_empty() {
+    let disk: Arc<dyn Disk> = Arc::new(MemoryDisk::new());
+    let open = || {
+        let clock = Arc::new(FakeClock::default());
+        Embedded::open_on(Arc::clone(&disk), clock, Options::default())
+    };
+    let store = open().expect("a new store");
+    run_keeper_to_end(&store);
+    let queues = vec![name("q")];
+    let many =
+        Claim { queues, kinds: None, n: 10_000, order: QueueOrder::Merged, worker: name("w") };
+    assert!(run(&store, store.claim(many)).expect("claimed").jobs.is_empty());
+    run_keeper_to_end(&store);
+    let batch: Vec<NewJob> = (0..6).map(|_| job(vec![7; 1 << 20])).collect();
+    let pushed = run(&store, store.push(batch.into())).expect("pushed").into_inner();
+    assert_eq!(pushed.jobs.len(), 6);
+    store.close().expect("closed");
+    drop(store);
+    let store = open().expect("the store reopens");
+    let id = pushed.jobs.first().and_then(|pushed| pushed.id()).expect("an id");
+    let found = run(&store, store.get(vec![JobSelector::Id(id)])).expect("read");
+    assert!(found[0].is_some());
 }

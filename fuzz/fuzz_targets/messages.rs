@@ -1,0 +1,4 @@
+//! The target `messages` of `crore-fuzz`.
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|input: &[u8]| crore_fuzz::fuzz("messages", input));
