@@ -160,6 +160,34 @@ fn a_fetch_for_several_queues_is_woken_by_each() {
 }
 
 #[test]
+fn a_fetch_may_take_kinds_of_other_queues_besides() {
+    let scene = TestEngine::memory();
+    let also = vec![(name("other"), name("mail")), (name("other"), name("sms"))];
+    let of = |kind: &str| {
+        let mut job = job("other");
+        job.spec.kind = name(kind);
+        job
+    };
+    for pushed in [of("mail"), of("sms"), job("q")] {
+        let fetch = Fetch { also: also.clone(), ..wait_for("q") };
+        let mut waiter = start_waiting(&scene.engine, fetch);
+        scene.push(of("print"));
+        assert!(waiter.poll_if_woken().is_none());
+        let (queue, kind) = (pushed.spec.queue.clone(), pushed.spec.kind.clone());
+        scene.push(pushed);
+        let got = waiter.poll_if_woken().expect("woken").expect("no error");
+        assert_eq!((&got[0].spec.queue, &got[0].spec.kind), (&queue, &kind));
+    }
+    for _ in 0..3 {
+        scene.push(job("q"));
+        scene.push(of("mail"));
+    }
+    let fetch = |n| block_on(scene.engine.fetch(Fetch { n, also: also.clone(), ..ask("q") }));
+    assert_eq!(fetch(5).expect("no error").len(), 5);
+    assert_eq!(fetch(5).expect("no error").len(), 1);
+}
+
+#[test]
 fn a_fetch_ends_at_its_timeout_and_not_before() {
     let scene = TestEngine::memory();
     let mut waiter = start_waiting(&scene.engine, Fetch { wait: MINUTE, ..ask("q") });

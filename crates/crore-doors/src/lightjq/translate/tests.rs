@@ -233,12 +233,12 @@ fn a_retrying_job_shows_message_and_error() {
     let cut = &text[..text.len() - 1];
     assert_eq!(split_error_text(cut), (cut, None), "half an error is none");
     let mut retrying = job(State::Scheduled, 1);
-    retrying.live.history.push(crore_core::job::Attempt {
+    retrying.live.history.push(Attempt {
         delivery: crore_core::Delivery(1),
         started_at: Time::ZERO,
         ended_at: Time::ZERO,
         worker: None,
-        ended: crore_core::job::DeliveryEnd::Failed,
+        ended: DeliveryEnd::Failed,
         error: Some(text.into()),
         details: ReportDetails::default(),
     });

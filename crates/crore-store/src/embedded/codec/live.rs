@@ -204,6 +204,9 @@ fn get_head(reader: &mut ByteReader<'_>) -> Result<(PresenceBits, LiveHead), Dam
     if fields.has(RESULT_ONCE) && !fields.has(RESULT) {
         return Err(Damaged("read-once flag without a result"));
     }
+    if fields.has(DETAILS) && !fields.has(HISTORY) {
+        return Err(Damaged("details without a history"));
+    }
     let state = State::read(reader)?;
     let delivery = Delivery(reader.var()?);
     let revision = Revision(reader.var()?);

@@ -112,16 +112,17 @@ fn fresh_seeds_keep_every_promise() {
 
 #[test]
 fn every_planted_bug_is_found() {
-    for bug in [
-        InjectedBug::NotDurable,
-        InjectedBug::UnfencedReports,
-        InjectedBug::ForgottenReports,
-        InjectedBug::IgnoredRenewals,
-        InjectedBug::NoWakeUps,
-        InjectedBug::LostEvents,
-        InjectedBug::EarlyEvents,
+    for (bug, seeds) in [
+        (InjectedBug::NotDurable, 150),
+        (InjectedBug::UnfencedReports, 150),
+        // Needs two reports of a job between two deliveries, where any delivery may report.
+        (InjectedBug::ForgottenReports, 3000),
+        (InjectedBug::IgnoredRenewals, 150),
+        (InjectedBug::NoWakeUps, 150),
+        (InjectedBug::LostEvents, 150),
+        (InjectedBug::EarlyEvents, 150),
     ] {
-        let found = first_failing_seed(0..150, || OnEngine::new(bug));
+        let found = first_failing_seed(0..seeds, || OnEngine::new(bug));
         let (seed, failure) = found.unwrap_or_else(|| panic!("{bug:?} is never detected"));
         println!("{bug:?}: seed {seed}: {:?}", failure.violations.first());
     }
