@@ -9,7 +9,7 @@ use crate::job::DependencyCondition;
 /// Label of a job that was stored without its group, because the group is sealed: the id of the group.
 pub const SEALED_GROUP_LABEL: &str = "crore.sealed-group";
 
-/// What adds a new job to a group.
+/// The origin of a new job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum JobOrigin {
     /// A push, whose caller gets the result.

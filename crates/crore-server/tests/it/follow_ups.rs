@@ -106,5 +106,5 @@ fn a_follow_up_of_a_kind_without_a_handler_waits_for_external_workers() {
     });
     server.post("/v1/finish", &json!({ "jobs": [report] }));
     assert_eq!(fetch()["payload"], "from a report");
-    server.stop();
+    server.stop_soon();
 }

@@ -163,5 +163,5 @@ fn a_refused_action_names_the_state_of_the_job_and_the_states_that_allow_it() {
     server.run(&["job", "cancel", &running]).success();
     let err = refused(&["job", "cancel", &running]);
     assert!(err.contains("is running and has already been asked to stop"), "{err}");
-    server.stop();
+    server.stop_soon();
 }

@@ -10,7 +10,7 @@ use crore_store::jobs::{Pushed, PushedBatch};
 
 use super::records::{Lock, Records, Wait};
 
-/// What adds jobs to groups.
+/// The origin of jobs that join groups.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Joining {
     Pushed,
