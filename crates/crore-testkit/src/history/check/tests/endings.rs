@@ -159,7 +159,7 @@ fn i7_where_any_delivery_may_report_the_first_report_after_a_hand_over_counts() 
         history.advance(LEASE);
         history.fetch(vec![grant(1, 2, 2)]);
         history.report(1, 1, FAILED);
-        history.report(1, 2, second.clone());
+        history.report(1, 2, second);
         history.assert_violates(7);
     }
     let mut history = held(any(1));
