@@ -109,8 +109,8 @@ mod tests {
 
     #[test]
     fn the_device_of_a_directory_is_the_one_that_mountinfo_lists() {
-        let device = device_of(Path::new("/proc")).expect("it exists");
-        let mounts = fs::read_to_string("/proc/self/mountinfo").expect("it can be read");
+        let device = device_of(Path::new("/proc")).unwrap_or_default();
+        let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
         let kind = mounts.lines().find_map(|line| mount_of_device(line, &device));
         assert_eq!(kind.map(|(kind, _)| kind), Some("proc"));
     }
