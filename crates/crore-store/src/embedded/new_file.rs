@@ -133,6 +133,7 @@ impl PartWritten {
 }
 
 #[cfg(test)]
+#[expect(clippy::expect_used, reason = "a test may panic")]
 mod tests {
     use super::super::disk::MemoryDisk;
     use super::super::segment::HEAD_BYTES;
