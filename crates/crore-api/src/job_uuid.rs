@@ -1,8 +1,8 @@
 //! The UUID of a job, computed from the identity of its store and its number, so that no mapping is stored.
 //!
 //! It is a UUID of version 8 (RFC 9562, "custom"). The 63-bit number comes first, so that UUIDs sort in push order.
-//! The last 58 bits are a checksum of the store's identity and the number, so that the UUIDs of two stores differ, and a
-//! mistyped UUID names no job:
+//! The last 58 bits are a checksum of the store's identity and the number, so that the UUIDs of two stores differ, and
+//! a mistyped UUID names no job:
 //!
 //! ```text
 //! bits   0..48   the number >> 16          bits  64..66   10

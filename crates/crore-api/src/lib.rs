@@ -2,8 +2,8 @@
 //!
 //! [`Api`] holds an engine and offers the calls of the native API as typed functions ([`calls`]); a door decodes a
 //! request, makes one call and encodes the response. Around them are [`access`] (tokens and scopes), [`admission`]
-//! (the middleware that every call passes), the [`budget`] for bytes in flight, the [`audit`] log, [`Fault`] (an error response, in HTTP and in
-//! [`grpc`]), content [`negotiation`], [`body`] and [`params`] extraction, the UUIDs of jobs ([`job_uuid`]), [`metrics`] and [`telemetry`].
+//! (middleware of every call), the [`budget`] for bytes in flight, the [`audit`] log, [`Fault`] (an error response, in
+//! HTTP and [`grpc`]), content [`negotiation`], [`body`], [`params`], [`job_uuid`], [`metrics`] and [`telemetry`].
 //!
 //! The crate opens no listener and knows no protocol except the HTTP request that every door starts from.
 #![forbid(unsafe_code)]

@@ -1,5 +1,5 @@
 //! Many callers in flight on few threads: each driver thread polls the callers that were woken, and parks when there
-//! are none. A caller costs a few hundred nanoseconds per answer and no thread, so that the figures measure the store and not the load generator.
+//! are none. A caller has no thread and costs a few hundred nanoseconds per response: the store dominates the figures.
 
 use std::cell::{Cell, RefCell};
 use std::mem;

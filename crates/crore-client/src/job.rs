@@ -33,12 +33,12 @@ fn millis(span: Duration) -> u64 {
 }
 
 impl Job {
-    /// A job of a kind, in the queue with the same name.
+    /// A job of a kind.
     pub fn new(kind: impl Into<String>) -> Self {
         Self(v1::NewJob { kind: kind.into(), ..v1::NewJob::default() })
     }
 
-    /// Sets the queue. Default: the name of the kind.
+    /// Sets the queue. Default: the queue of the kind's handler, or the queue named after the kind.
     pub fn queue(mut self, queue: impl Into<String>) -> Self {
         self.0.queue = queue.into();
         self

@@ -333,9 +333,9 @@ impl Handler {
     }
 
     /// The follow-ups of a job of this handler: jobs of each [following](Self::follows) kind, with the defaults of
-    /// the handler that `lookup` finds for it, and the next run of a repeated job. A kind without a handler has
-    /// external workers, which find its jobs where a push leaves them: in the queue named like the kind. Stops with one job more than `max_jobs`, so that
-    /// the caller refuses the batch as too large.
+    /// the handler that `lookup` finds for it, and the next run of a repeated job. Jobs of a kind without a handler go
+    /// to the queue named after the kind, for external workers. Stops with one job more than `max_jobs`, so
+    /// that the caller refuses the batch as too large.
     pub fn follow_ups<'a>(
         &self,
         job: &Job,

@@ -19,8 +19,8 @@ pub struct Registration {
 /// Maximum jobs that one worker takes at once.
 const MAX_JOBS: u32 = 10_000;
 
-/// Checks the terms of a registration. Records in the registry are checked in the same way: other calls can write to it,
-/// too.
+/// Checks the terms of a registration. Stored registrations are checked in the same way, because other calls can write
+/// to the registry, too.
 pub fn check_terms(name: &str, max_jobs: u32) -> Result<(), Invalid> {
     Name::new("name", name)?;
     if (1..=MAX_JOBS).contains(&max_jobs) {

@@ -162,8 +162,8 @@ impl DispatchService {
         Ok(())
     }
 
-    /// Frees the slots of deliveries that ended without a report to the door. Overdue deliveries are inspected, and all
-    /// of them once a second while no worker is free.
+    /// Frees the slots of deliveries that ended without a report to the door. Inspects overdue
+    /// deliveries, and all deliveries once a second while no worker is free.
     async fn inspect(&mut self) -> Result<(), crore::Error> {
         let now = Instant::now();
         let held = {

@@ -23,8 +23,8 @@ use crate::memory::MemoryBound;
 use crate::properties::check_message;
 use crate::server::{CompleteResponse, with_server};
 
-/// The base holds the largest responses that do not depend on requests: the documentation and the description of the
-/// API. A job takes a few bytes in a batch, and has records and indexes.
+/// The base covers the largest fixed responses, the documentation and the OpenAPI description. A job takes a few bytes
+/// in a batch, and far more as a record with its indexes.
 const MEMORY: MemoryBound = MemoryBound { base: 8 << 20, per_byte: 2048 };
 
 /// Separates requests. The inputs of several runs, separated by it, are one input.
@@ -141,7 +141,7 @@ fn is_grpc(headers: &HeaderMap) -> bool {
     value.is_some_and(|value| value.starts_with("application/grpc"))
 }
 
-/// The server answers every request, and never with a failure of its own.
+/// The server must respond to every request, and never with an internal error.
 fn check(response: &CompleteResponse, is_grpc: bool) {
     let status = response.head.status;
     let text = String::from_utf8_lossy(&response.body);

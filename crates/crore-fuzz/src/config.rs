@@ -13,7 +13,7 @@ use crore_server::fuzzing::read_config;
 
 use crate::memory::MemoryBound;
 
-/// The base holds the keys and their descriptions; an error repeats the value and the name of the file.
+/// The base covers the keys and their descriptions; an error repeats the value and the name of the file.
 const MEMORY: MemoryBound = MemoryBound { base: 4 << 20, per_byte: 1024 };
 
 /// Maximum length of all errors, for each byte of the input.
@@ -27,7 +27,7 @@ pub(crate) fn run(input: &[u8]) {
     });
 }
 
-/// A configuration is shown as one that is read as the same. Errors are bounded.
+/// A printed configuration must parse to the same values, and the length of errors must be bounded.
 fn config(text: &str) {
     let (file, variables) = text.split_once("\n===\n").unwrap_or((text, ""));
     let variables = variables.lines().filter_map(|line| line.split_once('='));
@@ -61,7 +61,7 @@ fn dotenv(text: &str) {
     }
 }
 
-/// A line of a `.env` file; `None` for a value that no quotes can hold.
+/// A line of a `.env` file; `None` if the value contains both kinds of quotes.
 fn printed(name: &str, value: &str) -> Option<String> {
     let quote = ['"', '\''].into_iter().find(|quote| !value.contains(*quote))?;
     Some(format!("{name}={quote}{value}{quote}"))

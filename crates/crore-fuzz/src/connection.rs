@@ -17,7 +17,7 @@ use tokio::time::{Instant, sleep_until, timeout};
 use crate::memory::MemoryBound;
 use crate::server::{PEER, paused_runtime};
 
-/// The base holds the buffers of a connection; a header of HTTP/2 takes two bytes on the wire.
+/// The base covers the buffers of a connection. An HTTP/2 header may take only two bytes on the wire.
 const MEMORY: MemoryBound = MemoryBound { base: 1 << 20, per_byte: 512 };
 
 /// The address of the server, which requests name as their host.

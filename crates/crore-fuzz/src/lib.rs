@@ -1,7 +1,7 @@
 //! Fuzz targets: every reader of bytes from outside, with the properties that it must keep.
 //!
 //! A target is a plain function of its input. It panics if a property is broken: the reader panics, uses more memory
-//! than its bound, returns an error that is too long, or prints a value that it reads differently. `fuzz/` runs the
+//! than its bound, returns an error that is too long, or prints a value that then parses differently. `fuzz/` runs the
 //! targets with libFuzzer; the tests of this crate run them on the inputs in `fuzz/corpus`.
 #![deny(unsafe_op_in_unsafe_fn, clippy::undocumented_unsafe_blocks)]
 #![warn(missing_docs)]
@@ -47,8 +47,8 @@ pub const TARGETS: &[FuzzTarget] = &[
     target("values", values::run),
 ];
 
-/// Runs one input after many others, as libFuzzer does. A server is used for several inputs, which is ten times as
-/// fast; [`server`] says how a failure is then repeated.
+/// Runs one of many inputs, as libFuzzer does. Inputs share a server, which is ten times as fast; [`server`] describes
+/// how to reproduce a failure.
 pub fn fuzz(name: &str, input: &[u8]) {
     server::reuse_servers();
     run(name, input);

@@ -14,7 +14,7 @@ use prost::Message;
 use crate::memory::MemoryBound;
 use crate::properties::check_invalid;
 
-/// An empty job takes two bytes, and is held as a message and as a job of the engine.
+/// An empty job takes two bytes of the message; in memory it is held as a message and as a job of the engine.
 const MEMORY: MemoryBound = MemoryBound { base: 64 << 10, per_byte: 2048 };
 
 pub(crate) fn run(input: &[u8]) {
@@ -67,7 +67,7 @@ fn plain<T: Message + Default + Clone + PartialEq + Debug>(bytes: &[u8]) {
     check::<T, _>(bytes, |_| Ok(()));
 }
 
-/// Decodes a message, which must be encoded as one that is decoded as the same, and converts it.
+/// Decodes and converts a message, which must be the same after encoding and decoding it again.
 fn check<T, F>(bytes: &[u8], convert: F)
 where
     T: Message + Default + Clone + PartialEq + Debug,

@@ -15,8 +15,8 @@ use crate::properties::check_message;
 /// Maximum length of a frame in this target; servers set it to the size of a payload or an output.
 const MAX_FRAME: usize = 32 << 10;
 
-/// The overhead that a frame may have besides its contents is allocated before they are read. An empty item takes
-/// eight bytes.
+/// The base covers the buffer of a frame, which is allocated before its content is read. An empty item has eight bytes
+/// in a frame, and more in memory.
 const MEMORY: MemoryBound = MemoryBound { base: 512 << 10, per_byte: 64 };
 
 pub(crate) fn run(input: &[u8]) {
@@ -30,7 +30,7 @@ pub(crate) fn run(input: &[u8]) {
     });
 }
 
-/// Reads frames until the end or an error. A frame is encoded as one that is decoded as the same.
+/// Reads frames until the end or an error. A decoded frame must be the same after encoding and decoding it again.
 fn read<T, E>(frames: &[u8], decode: impl Fn(Bytes) -> Result<T, E>, encode: impl Fn(&T) -> Vec<u8>)
 where
     T: PartialEq + std::fmt::Debug,

@@ -2,7 +2,7 @@
 
 use crate::memory::MemoryBound;
 
-/// A store of an empty input has its buffers; the contents of a log are held several times.
+/// The base covers the buffers of an empty store; the content of a log is held in memory several times.
 const MEMORY: MemoryBound = MemoryBound { base: 8 << 20, per_byte: 256 };
 
 pub(crate) fn run(input: &[u8]) {

@@ -1,7 +1,7 @@
 //! A server in memory, without sockets, threads and real time.
 //!
-//! Tests use a server for one input. libFuzzer uses it for several, and a failure may then depend on those before: they
-//! are in the file `fuzz/artifacts/NAME-history`, as one input that repeats the failure.
+//! Tests use a server for one input. libFuzzer uses it for several, and a failure may depend on earlier inputs: the
+//! file `fuzz/artifacts/NAME-history` contains all of them, as one input that reproduces the failure.
 
 use std::cell::RefCell;
 use std::io::Write;

@@ -26,7 +26,7 @@ use http::{HeaderMap, HeaderValue};
 use crate::memory::MemoryBound;
 use crate::properties::{check_invalid, check_message};
 
-/// The base is that of time zones and of the conditions of a limit, which have a maximum length.
+/// The base covers time zone data and the conditions of a limit, whose length is bounded.
 const MEMORY: MemoryBound = MemoryBound { base: 1 << 20, per_byte: 256 };
 
 /// Separates the two texts of a reader that needs two.
@@ -60,7 +60,7 @@ fn read(reader: &str, text: &str) {
     }
 }
 
-/// A text that can be read is printed as a text that is read as the same value.
+/// A parsed value must be the same after printing and parsing it again.
 fn round_trip<T>(text: &str)
 where
     T: FromStr<Err: Display> + Display + PartialEq + Debug,
@@ -139,7 +139,7 @@ fn pattern(pattern: &str, value: &str) {
     assert!(matches_stars("*", value) && matches_stars(value, value));
 }
 
-/// A URL is called where it says: a client that parses the printed URL finds the same host, port and path.
+/// The HTTP client must find the same host, port and path in a URL as the parser that checks it.
 fn url(text: &str, reference: &str) {
     let url = match Url::parse("url", text) {
         Ok(url) => url,
@@ -182,7 +182,7 @@ fn target(text: &str) {
     }
 }
 
-/// Nothing after the id of a token is shown.
+/// The secret of a token, which follows its id, must not be shown.
 fn token(text: &str) {
     let shown = redacted(text);
     let words = shown.split(|c: char| !(c.is_ascii_alphanumeric() || c == '_'));

@@ -17,7 +17,7 @@ use serde::de::DeserializeOwned;
 use crate::memory::MemoryBound;
 use crate::properties::check_invalid;
 
-/// An empty job takes three bytes in a list of follow-ups, and is held as it was sent and as a job of the engine.
+/// An empty follow-up takes three bytes of the body; in memory it is held as sent, and as a job of the engine.
 const MEMORY: MemoryBound = MemoryBound { base: 64 << 10, per_byte: 1024 };
 
 const FORMATS: [Format; 2] = [Format::Json, Format::Msgpack];
@@ -60,8 +60,8 @@ fn read(reader: &[u8], format: Format, body: &[u8]) {
     }
 }
 
-/// Reads a body. If `is_valid`, which looks at its values of any type, it must be printed as a body that is read as
-/// the same value in both formats.
+/// Reads a body. If `is_valid` accepts its values, which may check fields of any type, the body must survive printing
+/// and reading it again.
 fn check<T>(format: Format, body: &[u8], is_valid: impl FnOnce(&T) -> bool)
 where
     T: DeserializeOwned + Serialize + Debug,
@@ -111,7 +111,7 @@ fn is_valid_job(job: &push::NewJob, format: Format) -> bool {
     true
 }
 
-/// Two parsers agree on what a value is, and a value that both formats can represent is converted without loss.
+/// Two parsers must accept the same values, and convert a value that both formats can represent without loss.
 fn raw(format: Format, body: &[u8]) {
     let raw = Raw::new(format, body);
     let is_valid = match raw.clone().into_payload("payload") {

@@ -59,7 +59,7 @@ pub(crate) fn report_error(error: &anyhow::Error) -> ExitCode {
     failure.map_or(FailureCode::Failed, |failure| failure.code).into()
 }
 
-/// Writes to standard error, ignoring failures: it may be closed. Messages may quote stored values, so they are escaped.
+/// Writes to standard error, ignoring failures: it may be closed. Escapes messages, which may quote stored values.
 pub(crate) fn eprint_or_ignore(text: &str) {
     use io::Write;
     let _ = io::stderr().write_all(escaped_lines(text).as_bytes());

@@ -15,9 +15,9 @@ use crate::{Committed, StoreFuture, StorePart};
 pub trait Registry: StorePart {
     /// Sets and removes entries. Each definition has its own guard and result; all that apply are
     /// one atomic write, in order. [Joint](Define::joint) definitions apply all or none: their
-    /// guards are checked before the first definition is applied. Limits and queue settings take effect at the next claim. Permits that are
-    /// in use stay in use when their limit is changed, or removed and set again. Durable when the
-    /// future resolves.
+    /// guards are checked before the first definition is applied. Limits and queue settings take effect at the next
+    /// claim. Permits that are in use stay in use when their limit is changed, or removed and set again. Durable when
+    /// the future resolves.
     fn define(&self, definitions: Vec<Define>) -> StoreFuture<'_, Committed<Vec<Defined>>>;
 
     /// Returns up to `n` entries of a table after the name `after`, ordered by name.

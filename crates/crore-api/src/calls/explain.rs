@@ -36,7 +36,7 @@ impl Api {
         Ok(Explanation { id: id.into(), state: why.state.into(), reasons })
     }
 
-    /// The jobs and groups that a job waits for. The states of jobs and groups that the caller may not see are left out.
+    /// The jobs and groups that a job waits for, without the states of those that the caller may not see.
     async fn awaited(
         &self,
         grant: &Grant,

@@ -91,9 +91,9 @@ impl Worker {
         self
     }
 
-    /// Lets the worker keep up to `n` jobs ready beyond its slots: as many as it can run in five milliseconds. Short jobs
-    /// are then claimed and reported in groups. A job that waits longer than 20 ms for a slot is handed back, at no
-    /// cost in attempts. Default: 0.
+    /// Lets the worker fetch up to `n` jobs beyond its slots: as many as it can run in five milliseconds. Short jobs
+    /// are then fetched and reported in batches. A job that waits longer than 20 ms for a slot is returned, without
+    /// using up an attempt. Default: 0.
     pub fn keep_ready(mut self, n: u32) -> Self {
         self.max_ready = n;
         self
@@ -232,7 +232,7 @@ impl Worker {
                     return Ok(());
                 }
                 if stopping.is_over() {
-                    // Without a connection the jobs cannot be returned; the server delivers them again when their leases expire.
+                    // Without a connection no job can be returned; the server delivers it again when its lease expires.
                     running.stop_all();
                     return Err(error);
                 }

@@ -72,7 +72,7 @@ impl FaultOdds {
         }
     }
 
-    /// Draws the faults that the first generation did not have.
+    /// Draws the faults that runs of `Generation::First` do not have.
     pub(super) fn draw_second_generation(&mut self, rng: &mut SimRng) {
         let mut often =
             |most: u32| if half(rng) { rng.between(1, u64::from(most)) as u32 } else { 0 };

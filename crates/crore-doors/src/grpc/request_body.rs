@@ -1,5 +1,5 @@
-//! The request body of a call. Unfinished messages are charged to the budget for bytes in flight. The message of a unary
-//! call has a deadline; a client stream has none, and ends when the caller's token is revoked.
+//! The request body of a call. Unfinished messages are charged to the budget for bytes in flight. The message of a
+//! unary call has a deadline; a client stream has none, and ends when the caller's token is revoked.
 
 use std::pin::Pin;
 use std::sync::Arc;

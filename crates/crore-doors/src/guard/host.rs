@@ -18,7 +18,7 @@ enum HostPattern {
 }
 
 impl AllowedHost {
-    /// Whether this names the host of an origin. `*` names none: it says nothing about which pages belong to the server.
+    /// Whether this is the host of an origin. `*` never is: it does not tell which pages belong to the server.
     pub(super) fn is_origin(&self, origin: &HostAuthority) -> bool {
         self.0 != HostPattern::Any && self.matches(origin)
     }

@@ -40,8 +40,8 @@ pub(super) fn worker() -> Worker {
     Worker { id: worker_id(BUILT_IN_WORKER), data: Some(data) }
 }
 
-/// The payload of a job that is enqueued for it: `arg` is a serialized `JobResult`, and the runner takes the summary of a
-/// job that has ended.
+/// Converts the argument of a job for this worker, a serialized `JobResult`, to the payload that its runner expects:
+/// the summary of a job that has ended.
 pub(super) fn payload(arg: &[u8]) -> Result<Payload, Invalid> {
     let wrong = |why: String| {
         let message = format!("worker -1 expects a serialized `JobResult`: {why}");

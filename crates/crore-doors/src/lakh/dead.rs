@@ -18,8 +18,8 @@ const MAX_RESPONSE_BYTES: usize = 4_000_000;
 /// Bytes per job besides the job itself: tag and length.
 const FIELD_HEADER_BYTES: usize = 6;
 
-/// The dead jobs that the caller may see, ordered by name and then by the time at which they became dead. If they do not fit into one
-/// response, it contains the newest ones, and the metadata `crore-more`.
+/// The dead jobs that the caller may see, ordered by name and then by the time at which they became dead. If they do
+/// not fit into one response, it contains the newest ones, and the metadata `crore-more`.
 pub(super) async fn dead_jobs(doors: &Doors, grant: &Grant) -> LakhReply<DeadJobs> {
     let mut dead = Vec::new();
     let (mut bytes, mut after, mut more) = (0, None, false);

@@ -90,7 +90,7 @@ impl UnflushedJobs {
     }
 }
 
-/// The names of the jobs are their queues and kinds.
+/// Names `job_names` as the field of an error: a Lakh client knows no queues and kinds.
 fn with_job_names(invalid: Invalid) -> Invalid {
     Invalid { field: "job_names".to_owned(), ..invalid }
 }

@@ -155,8 +155,8 @@ pub(super) fn to_lakh(job: &Job, name: &Name) -> lakh::Job {
     }
 }
 
-/// Arguments. The payload of another door is one argument, unless it is a list. MessagePack is sent as JSON, if JSON can
-/// represent it.
+/// Arguments. The payload of another door is one argument, unless it is a list. MessagePack is sent as JSON, if JSON
+/// can represent it.
 fn args(payload: &Payload) -> Vec<String> {
     let base64 = || vec![STANDARD.encode(&payload.bytes)];
     match payload.encoding {

@@ -43,7 +43,7 @@ impl Outbox {
     }
 
     /// Withdraws jobs whose deliveries were lost before they were sent, from the outbox and from `lost`; returns
-    /// their number. A worker that received both would run a job without a lease, and its slot would be used twice.
+    /// their number. Otherwise the worker would run a job without a lease, and its slot would be used twice.
     pub(super) fn withdraw(&mut self, lost: &mut Vec<DeliveryRef>) -> usize {
         let unsent = self.jobs.len();
         if unsent == 0 || lost.is_empty() {

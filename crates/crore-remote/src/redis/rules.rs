@@ -26,7 +26,7 @@ pub(super) const fn verdict(satisfaction: Satisfaction) -> Option<&'static str> 
     }
 }
 
-/// The verdict for each need, without open ones.
+/// The verdict for each condition of a dependency; conditions that are still open are left out.
 pub(super) fn verdicts(
     satisfaction: impl Fn(DependencyCondition) -> Satisfaction,
 ) -> Vec<(&'static str, &'static str)> {

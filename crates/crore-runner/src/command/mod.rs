@@ -1,7 +1,7 @@
 //! The command runner: a job is one run of a program on the host.
 //!
-//! `settings`, `program`, `arguments`, `environment`, `code_variables` and `limits` prepare a run. `leader`, `mark`, `tree`,
-//! `pid_scan` and `guard` start it and end all of its processes. `streams` and `output` handle its standard
+//! `settings`, `program`, `arguments`, `environment`, `code_variables` and `limits` prepare a run. `leader`, `mark`,
+//! `tree`, `pid_scan` and `guard` start it and end all of its processes. `streams` and `output` handle its standard
 //! streams, and `report` its failures.
 
 mod arguments;

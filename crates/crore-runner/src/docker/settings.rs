@@ -90,8 +90,8 @@ pub(super) enum ContainerInput {
     None,
 }
 
-/// Limits of a container for which neither its handler nor the operator sets one: a runaway job must not take the machine
-/// with it.
+/// Limits of a container for which neither its handler nor the operator sets one: a runaway job must not exhaust the
+/// machine.
 const DEFAULT_MEMORY: Size = Size(2 << 30);
 const DEFAULT_PIDS: u32 = 1024;
 

@@ -1,16 +1,16 @@
-//! Flag values that are words of the API.
+//! Flag values that are enumeration values of the API.
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-/// Parses a word of one of the API's enumerations. The error lists the words.
+/// Parses an enumeration value of the API. The error lists the allowed ones.
 pub(crate) fn word<T: DeserializeOwned>(text: &str) -> Result<T, String> {
     let parsed = serde_json::from_value(Value::String(text.to_owned()));
     parsed.map_err(|error| error.to_string().replacen("unknown variant", "unknown word", 1))
 }
 
-/// The word of a value, for a query.
+/// The API's text of an enumeration value, for a query string.
 pub(crate) fn word_of(value: &impl Serialize) -> String {
     let word = serde_json::to_value(value).unwrap_or_default();
     word.as_str().unwrap_or_default().to_owned()

@@ -12,9 +12,9 @@ pub(super) fn host_name(engine: &Engine) -> String {
     format!("crore-{}", id.get(..16).unwrap_or(&id))
 }
 
-/// Expires the leases of the jobs that the host of a dead process was running, so that they run again now. Reports of the
-/// dead process would be refused: the jobs get new deliveries. It counts as a crash of their worker, as an expiry does.
-/// Call it before the host starts.
+/// Expires the leases of the jobs that a dead host process was running, so that they run again now. Late reports of
+/// the dead process are refused, because the jobs get new deliveries. Like any expiry, it counts as a crash of the
+/// worker. Call it before the host starts.
 pub(crate) async fn release_orphaned_jobs(engine: &Engine) -> Result<usize, crore::Error> {
     let prefix = format!("{}/", host_name(engine));
     let n = engine.status().caps().page;

@@ -26,8 +26,8 @@ pub(crate) const NUMBER_LIMIT: u64 = 1 << 62;
 pub(crate) struct FrameHeader {
     /// Length of the records in bytes.
     pub(crate) len: u32,
-    /// The segment that the frame was written for; frames of an earlier use of the file name
-    /// another.
+    /// The segment that the frame was written for. Frames left from an earlier use of the file
+    /// have another number.
     pub(crate) segment: u64,
     /// Number of the commit: one more than in the previous frame.
     pub(crate) commit: u64,

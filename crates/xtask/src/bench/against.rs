@@ -142,7 +142,7 @@ impl AgainstFigures {
     }
 }
 
-/// Follows from the sign of the goal; without a goal, rates are better if larger.
+/// By the goal (`>=` or `<=`); without a goal, larger is better for rates only.
 fn is_larger_better(unit: &str, goal: &str) -> bool {
     goal.starts_with(">=") || (!goal.starts_with("<=") && unit.ends_with("/s"))
 }

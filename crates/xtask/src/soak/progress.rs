@@ -73,7 +73,7 @@ pub(super) struct SoakProgress {
     pub(super) parts: BTreeMap<String, PartOutcome>,
     /// Faults that this machine cannot inject (`chaos power`), each with the reason.
     pub(super) skipped: BTreeMap<String, String>,
-    /// Commands that repeat the failures.
+    /// Commands that reproduce the failures.
     pub(super) failures: Vec<String>,
 }
 

@@ -58,7 +58,7 @@ pub(crate) enum BacklogKind {
     Empty,
     /// A million jobs behind one limit that lets none through, in the same queue.
     Blocked,
-    /// Ten thousand lanes in the same queue, a hundred jobs each; with lower priority than the claimed jobs if `behind`.
+    /// Ten thousand lanes in the same queue, a hundred jobs each; if `behind`, after the claimed jobs by priority.
     Lanes {
         behind: bool,
     },

@@ -232,8 +232,8 @@ fn json(value: &str, _: LookUp<'_>) -> ReadKeys {
 /// Port on which Jaeger accepts OTLP over HTTP.
 const JAEGER_OTLP_PORT: u16 = 4318;
 
-/// The address is that of Jaeger's agent, which later versions of Jaeger no longer have: traces go to the OTLP port of the
-/// same host.
+/// The address is that of Jaeger's agent, which later versions of Jaeger no longer have: traces go to the OTLP port of
+/// the same host.
 fn jaeger(value: &str, _: LookUp<'_>) -> ReadKeys {
     let wrong = || "expected the address of a Jaeger host, such as `127.0.0.1:6831`".to_owned();
     let (host, port) = value.trim().rsplit_once(':').ok_or_else(wrong)?;

@@ -25,7 +25,7 @@ pub(super) struct GapFill<'r, 'd> {
     is_oldest: bool,
 }
 
-/// A part of a segment without a good frame.
+/// A range of a segment without an intact frame.
 struct DamagedBytes {
     bytes: Vec<u8>,
     /// Whether a good frame follows.
@@ -41,7 +41,7 @@ struct NewFrames {
     next: u64,
     /// The jobs that a frame without any good record seems to belong to.
     suspects: Vec<JobId>,
-    /// The commits that are lost in whole.
+    /// The first and last commit of those that are lost completely.
     missing: Option<(u64, u64)>,
 }
 
@@ -197,7 +197,7 @@ impl DamagedBytes {
         if self.is_whole {
             let len = self.bytes.len() as u64;
             let is_over = frames.at == len && (frames.next > last || !takes_all);
-            // The rest needs a frame, and the frame a commit.
+            // The rest becomes a hole, which needs space and a commit number: drop rebuilt frames until it has both.
             while !is_over && (frames.next > last || len - frames.at < MIN_FRAME_BYTES) {
                 if !frames.pop() {
                     let what = format!("{len} bytes are damaged: too few for a frame");

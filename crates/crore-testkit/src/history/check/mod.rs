@@ -3,7 +3,7 @@
 //! [`check`] indexes a history and checks I1 to I19 and I22 to I24, one function per file; each file begins
 //! with the exact definition. A violation is a proof: where a history leaves open what happened (a call that
 //! ended in `info`, a claim that a crash may have lost, a clock jump), the checker assumes the interpretation
-//! that satisfies the invariant. I20, I21 and I25 need a running server and are not checked here.
+//! that satisfies the invariant. I25 needs a running server and is not checked here.
 //!
 //! Cost: one pass and maps for most invariants, sorting for I5, I8, I9 and I15. Superlinear parts depend on
 //! the deliveries of one job, the definitions of one name, or the crashes of a run.
