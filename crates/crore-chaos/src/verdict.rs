@@ -83,7 +83,7 @@ impl ChaosFailure {
         ))
     }
 
-    /// Adds the command that runs the plan again; the last line, where it is seen.
+    /// Adds the command that reproduces the run, as the last line, where a reader finds it.
     pub(crate) fn repeated_by(self, command: &str) -> Self {
         self.with_line(&format!("repeat with: {command}"))
     }

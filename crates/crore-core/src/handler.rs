@@ -83,7 +83,7 @@ pub struct Handler {
     /// Handlers that follow this one, by id. An id without a handler is skipped.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub links: Vec<u64>,
-    /// Which outcomes this handler follows where others link to it.
+    /// The outcomes that this handler follows if other handlers link to it.
     #[serde(default, skip_serializing_if = "LinkPolicy::is_default")]
     pub linked: LinkPolicy,
     /// Repeat interval: an ended job is pushed again, due a whole number of intervals after its first due
@@ -172,7 +172,7 @@ pub struct FollowUpHandler {
     pub gives: FollowUpPayload,
 }
 
-/// Which outcomes a handler follows where other handlers [link](Handler::links) to it.
+/// The outcomes that a handler follows if other handlers [link](Handler::links) to it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct LinkPolicy {

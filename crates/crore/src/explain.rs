@@ -179,8 +179,8 @@ fn reason_from_state(job: &Job, now: Time) -> Option<Reason> {
 }
 
 impl EngineInner {
-    /// The dependencies of a waiting job that are not satisfied. A removed job or group is listed only if it broke the
-    /// job: most are removed after they were done.
+    /// The dependencies of a waiting job that are not satisfied. A removed job or group is listed only if it broke
+    /// the dependency: most are removed after they were done.
     async fn waits_for(&self, job: &Job) -> Result<Reason, Error> {
         let broken = job.live.broken;
         let jobs = job.spec.after.iter().filter_map(|dependency| match dependency.on {

@@ -97,7 +97,7 @@ pub struct Telemetry<'a> {
 }
 
 impl Telemetry<'_> {
-    /// Sets the observer, from now on. There can be one: `false` if there is one already, which stays.
+    /// Sets the observer. An engine has at most one: if one is set already, it stays, and this returns `false`.
     pub fn set_observer(self, observer: Arc<dyn EngineObserver>) -> bool {
         self.inner.observer.set(observer).is_ok()
     }

@@ -75,7 +75,7 @@ impl ReadyJobs {
         is_new.then(|| self.announced())
     }
 
-    /// The number of slots that the server was told, or is told at the next hello.
+    /// The number of slots that was last sent to the server, or will be sent with the next hello.
     pub(super) fn announced(&self) -> u32 {
         u32::try_from(self.announced).unwrap_or(u32::MAX)
     }
@@ -91,7 +91,7 @@ impl ReadyJobs {
         self.slots + ready
     }
 
-    /// Whether this many reports may wait for more: no slot is free, and there are jobs for the next ones.
+    /// Whether this many reports may be held back to form a larger message: waiting jobs keep the slots busy meanwhile.
     pub(super) fn may_wait(&self, reports: usize) -> bool {
         !self.waiting.is_empty() && reports < MAX_REPORTS
     }

@@ -51,7 +51,7 @@ pub(super) fn without(ops: &[ModelOp], index: usize, tallies: &[SeenCounts]) -> 
     fewer
 }
 
-/// The operations with every reference reduced modulo the number of things there were.
+/// The operations, with every reference reduced modulo the number of records seen before its operation.
 pub(super) fn resolve_refs(mut ops: Vec<ModelOp>, tallies: &[SeenCounts]) -> Vec<ModelOp> {
     for (op, at) in ops.iter_mut().zip(tallies) {
         visit_refs(op, &mut |kind, back| *back = back.checked_rem(at.of(kind)).unwrap_or(0));

@@ -66,7 +66,7 @@ async fn push_this(link: CallerLink, batch: Batch) {
     }
 }
 
-/// Keys in flight at a crash, and then pushed again, are where duplicates arise.
+/// Records keys in flight: a key that is pushed again after a crash is the most likely cause of a duplicate.
 fn note_keys_in_flight(link: &CallerLink, keys: &[Arc<str>]) {
     let mut context = link.context();
     if keys.iter().any(|key| context.knowledge.interrupted_keys.contains(key)) {

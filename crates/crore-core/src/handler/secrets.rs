@@ -25,7 +25,7 @@ pub fn masked(settings: &Map<String, Value>) -> Map<String, Value> {
     settings.iter().map(mask).collect()
 }
 
-/// The path of a value that is a mask, if there is one: someone sends back what was shown.
+/// The path of a value that is a mask, if any: a caller has sent back settings as they were shown to it.
 pub fn find_mask(settings: &Map<String, Value>) -> Option<String> {
     let secret = settings.iter().filter(|(name, _)| SECRET_FIELDS.contains(&name.as_str()));
     secret.into_iter().find_map(|(name, value)| find_in(name.clone(), value))

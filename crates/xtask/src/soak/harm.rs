@@ -8,8 +8,8 @@ use super::{Soak, output_of, turn_file, xtask};
 pub(super) const FAULTS: [(&str, u64); 6] =
     [("kill", 1), ("full-kill", 5), ("power", 10), ("power-ext4", 10), ("full", 50), ("eio", 50)];
 
-/// Rounds of the first fault in one turn, which is one call of `cargo xtask harm`; those of the others are divided as
-/// above.
+/// Rounds of the first fault in one turn (one call of `cargo xtask harm`). For the other faults it is divided by their
+/// divisor.
 const TURN_ROUNDS: u64 = 500;
 
 /// The wanted rounds of each fault.
