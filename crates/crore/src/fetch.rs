@@ -33,8 +33,8 @@ pub struct Fetch {
     pub queues: Vec<Name>,
     /// Only these kinds; `None`: any kind.
     pub kinds: Option<Vec<Name>>,
-    /// Additional pairs of a queue and a kind to fetch. The order between these jobs and those of `queues` is random, so
-    /// that neither starves the other.
+    /// Additional pairs of a queue and a kind to fetch. The order between these jobs and those of `queues` is random,
+    /// so that neither starves the other.
     pub also: Vec<(Name, Name)>,
     /// Only kinds that have a handler of one of these runners (empty: of any runner), re-evaluated when handlers
     /// change while the fetch waits. Overrides `kinds`.
