@@ -31,9 +31,9 @@ section! {
         /// Maximum bytes of request bodies, stream messages and unread responses in memory, for the whole server.
         /// Requests beyond it are refused with `too-many`. A quarter of it is reserved for requests up to 64 KiB.
         max_in_flight: Size = "192MiB",
-        /// The same for one caller: a token, a client certificate, or an address.
+        /// Maximum bytes in flight of one caller: a token, a client certificate, or an address.
         max_in_flight_per_caller: Size = "96MiB",
-        /// The same for one connection. A body of the maximum size must fit into three quarters of it.
+        /// Maximum bytes in flight of one connection. A body of the maximum size must fit into three quarters of it.
         max_in_flight_per_connection: Size = "48MiB",
     }
 }

@@ -5,7 +5,7 @@ use crate::time::Span;
 use crate::units::Size;
 
 section! {
-    /// Maximum sizes and counts of requests; a request above one of them is refused.
+    /// Maximum sizes and counts of requests; a request above one of them is refused, unless the key says otherwise.
     pub struct Caps: Eq = "caps" {
         //! The payload cap can be raised up to [`Caps::MAX_PAYLOAD`].
 

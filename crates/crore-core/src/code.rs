@@ -111,7 +111,7 @@ codes! {
     RunnerForbidden = "runner-forbidden",
     /// Wait timeout: the job has not ended yet; retry
     NotYet = "not-yet",
-    /// Unknown host name in the request; `listen.hosts` adds names of this server
+    /// Unknown host name in the request; add the name to `listen.hosts`
     HostUnknown = "host-unknown",
     /// Cross-site request refused
     CrossSite = "cross-site",
@@ -121,11 +121,11 @@ codes! {
     ScopeMissing = "scope-missing",
     /// Resource not found
     NotFound = "not-found",
-    /// Conflict with the current state
+    /// Conflict with the current state of the job or resource
     Refused = "refused",
     /// Group sealed: it accepts no further members
     GroupSealed = "group-sealed",
-    /// Changed since it was read: `If-Match` names another state
+    /// Changed since it was read: `If-Match` names another version
     PreconditionFailed = "precondition-failed",
     /// Server is shutting down; retry later
     Stopping = "stopping",

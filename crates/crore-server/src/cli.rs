@@ -61,7 +61,7 @@ pub(crate) enum CliCommand {
         #[command(subcommand)]
         command: job::JobCommand,
     },
-    /// Manage groups: jobs that other jobs wait for
+    /// Manage groups: sets of jobs that other jobs can wait for
     Group {
         #[command(flatten)]
         remote: RemoteArgs,
@@ -157,7 +157,7 @@ pub(crate) enum CliCommand {
     },
     /// Repair a damaged store and report what is lost
     Repair {
-        /// Data directory; no server may have it open. Make a copy first
+        /// Data directory; no server may have it open. Make a copy of it first
         #[arg(default_value = "crore-data")]
         data: PathBuf,
         /// Output format

@@ -6,8 +6,8 @@ use crore_core::settings::{Setting, SettingValue, Shape, section};
 section! {
     /// The Jobber protocol.
     pub struct Options: Eq = "jobber" {
-        /// Visibility timeout (lease duration): a job whose worker does not finish it within this time is delivered
-        /// again.
+        /// Visibility timeout (lease duration): a job whose worker neither finishes it nor renews its lease within this
+        /// time is delivered again.
         visibility_timeout: Span = "15s",
         /// Visibility timeouts of individual job types: `["report=10m", "mail=30s"]`.
         types: BTreeMap<String, Span> as types: TypeTimeouts = none,

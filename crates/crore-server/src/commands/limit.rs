@@ -18,7 +18,7 @@ Examples:
 pub(crate) enum LimitCommand {
     /// List limits
     Ls,
-    /// Create or replace a limit; it also applies to waiting jobs
+    /// Create or replace a limit; it also applies to jobs already pushed
     #[command(after_help = EXAMPLES)]
     Set {
         /// Name of the limit

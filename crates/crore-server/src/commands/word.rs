@@ -7,7 +7,7 @@ use serde_json::Value;
 /// Parses an enumeration value of the API. The error lists the allowed ones.
 pub(crate) fn word<T: DeserializeOwned>(text: &str) -> Result<T, String> {
     let parsed = serde_json::from_value(Value::String(text.to_owned()));
-    parsed.map_err(|error| error.to_string().replacen("unknown variant", "unknown word", 1))
+    parsed.map_err(|error| error.to_string().replacen("unknown variant", "unknown value", 1))
 }
 
 /// The API's text of an enumeration value, for a query string.

@@ -58,7 +58,7 @@ pub struct NewJob {
     /// Minimum delay before the start, from now.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub delay: Option<Period>,
-    /// Retry policy.
+    /// Retry policy. Default: that of the kind's handler, or the default policy.
     #[serde(
         default,
         deserialize_with = "crate::object::maybe",
@@ -68,14 +68,14 @@ pub struct NewJob {
     /// Lease duration, 1 s to 24 h. Default: 30 s.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lease: Option<Period>,
-    /// Timeout of one run. Default: no timeout.
+    /// Timeout of one run. Default: that of the kind's handler, or none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub timeout: Option<Period>,
     /// Number of worker crashes after which the job is dead, at most 1000; `null`: unlimited. Default: 3.
     #[serde(default, deserialize_with = "double_option", skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<u32>, maximum = 1000)]
     pub max_crashes: Option<Option<u32>>,
-    /// Retention of the result. Default: not stored.
+    /// Retention of the result. Default: that of the kind's handler, or not stored.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub keep_result: Option<Period>,
     /// Whether the first read deletes the result.
