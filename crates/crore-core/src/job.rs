@@ -290,7 +290,7 @@ pub struct Attempt {
     pub ended: DeliveryEnd,
     /// The error message, if it did not succeed.
     pub error: Option<Arc<str>>,
-    /// What its worker added to its report.
+    /// Details that its worker added to its report.
     #[serde(default, skip_serializing_if = "ReportDetails::is_empty")]
     pub details: ReportDetails,
 }

@@ -54,7 +54,7 @@ pub struct Report {
     pub on_done: Vec<NewJob>,
     /// Jobs to push if the job becomes dead.
     pub on_dead: Vec<NewJob>,
-    /// What else the worker said.
+    /// Details for people, kept with the delivery.
     pub details: ReportDetails,
 }
 
@@ -168,7 +168,7 @@ pub struct NextLive {
     pub why: Option<EndReason>,
     /// How the current delivery ends and its error message; `None` if it does not end.
     pub ended: Option<(DeliveryEnd, Option<Arc<str>>)>,
-    /// What its worker added to the report that ends it.
+    /// Details of the report that ends it.
     pub details: ReportDetails,
     /// Change of the stored result.
     pub result: ResultChange,
