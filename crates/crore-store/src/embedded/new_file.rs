@@ -44,7 +44,7 @@ pub(crate) enum AfterPart {
     Finish,
 }
 
-/// What a new file is for.
+/// Purpose of a new file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum NewFileUse {
     Next,
