@@ -48,7 +48,7 @@ pub const TARGETS: &[FuzzTarget] = &[
 ];
 
 /// Runs one input after many others, as libFuzzer does. A server is used for several inputs, which is ten times as
-/// fast; [`server`] says how a failure is then repeated.
+/// fast; `server.rs` says how a failure is then repeated.
 pub fn fuzz(name: &str, input: &[u8]) {
     server::reuse_servers();
     run(name, input);
