@@ -47,8 +47,8 @@ pub const TARGETS: &[FuzzTarget] = &[
     target("values", values::run),
 ];
 
-/// Runs one input after many others, as libFuzzer does. A server is used for several inputs, which is ten times as
-/// fast; `server.rs` says how a failure is then repeated.
+/// Runs one input after many others, as libFuzzer does. A server is used for several inputs, because starting
+/// one takes longer than most inputs; `server.rs` says how a failure is then repeated.
 pub fn fuzz(name: &str, input: &[u8]) {
     server::reuse_servers();
     run(name, input);
