@@ -19,7 +19,7 @@ use crate::handlers::HandlerCache;
 use crate::idempotency::Idempotency;
 use crate::limits::LimitCache;
 use crate::observer::EngineObserver;
-use crate::renewed_leases::RenewedLeases;
+use crate::renewed_leases::AutoRenewedLeases;
 use crate::results::EndWaiters;
 use crate::running::RunningJobs;
 use crate::timers::Timers;
@@ -89,7 +89,7 @@ pub(crate) struct EngineInner {
     pub(crate) duties: Duties,
     pub(crate) events: Arc<EventBus>,
     pub(crate) running: RunningJobs,
-    pub(crate) renewed_leases: RenewedLeases,
+    pub(crate) renewed_leases: AutoRenewedLeases,
     pub(crate) end_waiters: EndWaiters,
     pub(crate) limits: LimitCache,
     pub(crate) handlers: HandlerCache,
@@ -178,7 +178,7 @@ impl Engine {
             duties: Duties::default(),
             events: Arc::default(),
             running: RunningJobs::default(),
-            renewed_leases: RenewedLeases::default(),
+            renewed_leases: AutoRenewedLeases::default(),
             end_waiters: EndWaiters::default(),
             limits: LimitCache::default(),
             handlers: HandlerCache::default(),

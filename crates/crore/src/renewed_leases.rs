@@ -15,17 +15,17 @@ use crate::upkeep::Duty;
 
 /// The deliveries whose leases are renewed.
 #[derive(Debug, Default)]
-pub(crate) struct RenewedLeases(Mutex<BTreeMap<(JobId, Delivery), RenewedLease>>);
+pub(crate) struct AutoRenewedLeases(Mutex<BTreeMap<(JobId, Delivery), AutoRenewedLease>>);
 
 #[derive(Debug, Clone, Copy)]
-struct RenewedLease {
+struct AutoRenewedLease {
     renew_at: Time,
     every: Span,
     stop: bool,
 }
 
-impl RenewedLeases {
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<(JobId, Delivery), RenewedLease>> {
+impl AutoRenewedLeases {
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<(JobId, Delivery), AutoRenewedLease>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -58,7 +58,7 @@ impl EngineInner {
         let renew_at = self.now().after(every);
         self.renewed_leases
             .lock()
-            .insert(key, RenewedLease { renew_at, every, stop: job.live.stop });
+            .insert(key, AutoRenewedLease { renew_at, every, stop: job.live.stop });
         self.plan_duty(Duty::Renew, renew_at);
         LeaseGuard { inner: self, key }
     }
@@ -69,7 +69,7 @@ impl EngineInner {
         let due: Vec<Renew> = {
             let mut holds = self.renewed_leases.lock();
             let due = holds.iter_mut().filter(|(_, hold)| hold.renew_at <= now);
-            let renew = |((id, delivery), hold): (&(JobId, Delivery), &mut RenewedLease)| {
+            let renew = |((id, delivery), hold): (&(JobId, Delivery), &mut AutoRenewedLease)| {
                 hold.renew_at = now.after(hold.every);
                 Renew { id: *id, delivery: *delivery, span: None }
             };

@@ -24,7 +24,7 @@ pub use transport::WorkerTransport;
 
 use crate::Error;
 use crate::backoff::ReconnectBackoff;
-use ready::ReadyJobs;
+use ready::SlotQueue;
 use running::ActiveDeliveries;
 use session::{StopTimes, Stopping};
 
@@ -206,7 +206,7 @@ impl Worker {
 
     async fn run_sessions(self) -> Result<(), Error> {
         let mut backoff = ReconnectBackoff::new();
-        let ready = ReadyJobs::new(self.hello.slots, self.max_ready);
+        let ready = SlotQueue::new(self.hello.slots, self.max_ready);
         let mut running = ActiveDeliveries::new(self.handlers, self.any_kind, ready);
         let mut stopping = Stopping::new(self.times);
         loop {

@@ -22,7 +22,7 @@ const MAX_WAIT: Duration = Duration::from_millis(20);
 
 /// The slots of a worker, and the jobs that wait for one.
 #[derive(Debug)]
-pub(super) struct ReadyJobs {
+pub(super) struct SlotQueue {
     /// Maximum number of running jobs.
     slots: usize,
     /// Maximum number of jobs kept ready.
@@ -37,7 +37,7 @@ pub(super) struct ReadyJobs {
     announced: usize,
 }
 
-impl ReadyJobs {
+impl SlotQueue {
     pub(super) fn new(slots: u32, max_ready: u32) -> Self {
         let (slots, max_ready) = (slots as usize, max_ready as usize);
         let (waiting, average) = (VecDeque::new(), Duration::ZERO);
@@ -132,8 +132,8 @@ mod tests {
     const SLOW: Duration = Duration::from_millis(300);
 
     /// Two slots in use, and one job that waits.
-    fn full() -> ReadyJobs {
-        let mut ready = ReadyJobs::new(2, 3);
+    fn full() -> SlotQueue {
+        let mut ready = SlotQueue::new(2, 3);
         assert!([job(1), job(2)].into_iter().all(|job| ready.admit(job).is_some()));
         assert!(ready.admit(job(3)).is_none());
         ready
@@ -141,7 +141,7 @@ mod tests {
 
     #[test]
     fn a_worker_asks_for_as_many_jobs_as_it_can_run_soon() {
-        let mut ready = ReadyJobs::new(2, 100);
+        let mut ready = SlotQueue::new(2, 100);
         let mut run = |took| {
             assert!(ready.admit(job(1)).is_some());
             assert!(ready.ended(took).is_none());
@@ -157,7 +157,7 @@ mod tests {
 
     #[test]
     fn a_worker_without_ready_jobs_starts_what_it_gets() {
-        let mut ready = ReadyJobs::new(1, 0);
+        let mut ready = SlotQueue::new(1, 0);
         assert!((1..4).all(|id| ready.admit(job(id)).is_some()));
         assert!((0..100).all(|_| ready.ended(FAST).is_none() && ready.announce().is_none()));
     }

@@ -16,7 +16,7 @@ use tokio_util::sync::CancellationToken;
 use super::HandlerFn;
 use super::delivery::{Delivery, Outcome};
 use super::message::DeliveryReport;
-use super::ready::ReadyJobs;
+use super::ready::SlotQueue;
 
 /// Events of running jobs.
 #[derive(Debug)]
@@ -37,7 +37,7 @@ pub(super) struct ActiveDeliveries {
     /// Identity of the server's store.
     pub(super) store: Arc<str>,
     jobs: ByDelivery<(JobId, CancellationToken)>,
-    pub(super) ready: ReadyJobs,
+    pub(super) ready: SlotQueue,
     /// Reports without a response yet; they are sent again on the next connection.
     unanswered: ByDelivery<DeliveryReport>,
     events: mpsc::UnboundedSender<HandlerEvent>,
@@ -48,7 +48,7 @@ impl ActiveDeliveries {
     pub(super) fn new(
         handlers: HashMap<String, HandlerFn>,
         any_kind: Option<HandlerFn>,
-        ready: ReadyJobs,
+        ready: SlotQueue,
     ) -> Self {
         let (events, events_receiver) = mpsc::unbounded_channel();
         let (jobs, unanswered) = (ByDelivery::default(), ByDelivery::default());

@@ -134,7 +134,8 @@ fn a_wrong_count_is_found_by_the_full_comparison() {
         }
     }
     let message = failure(|| check_store(300, 40, falsifying_default::<Miscounts>));
-    assert_short(&message, 6, "counts");
+    // A dead job takes a push, a claim and a failure; shrinking may end with some more.
+    assert_short(&message, 10, "counts");
 }
 
 #[test]
