@@ -206,7 +206,10 @@ async fn bad_bodies_are_refused_before_anything_is_done() {
         (b"\x82\xa4kind\xa1a\x01\x02".to_vec(), "malformed"),
         (kind(&[0xd4, 1, 0]), "payload-malformed"),
         (kind(&[0xd6, 0xff, 0xff, 0xff, 0xff, 0xff]), "payload-malformed"),
-        (kind(&[0xc7, 12, 0xff, 0xff, 0xff, 0xff, 0xff, 0, 0, 0, 0, 0, 0, 0, 0]), "payload-malformed"),
+        (
+            kind(&[0xc7, 12, 0xff, 0xff, 0xff, 0xff, 0xff, 0, 0, 0, 0, 0, 0, 0, 0]),
+            "payload-malformed",
+        ),
         (kind(&[0x81, 1, 1]), "payload-malformed"),
         (kind(&[0xdd, 255, 255, 255, 255]), "malformed"),
         (kind(&[0xdf, 255, 255, 255, 255]), "malformed"),
