@@ -11,7 +11,7 @@ use tokio::time::Instant;
 
 /// Jobs are kept ready after this many runs.
 const MIN_RUNS: u32 = 32;
-/// A new run changes the average duration by this fraction of the difference.
+/// Weight of the last runs in their average: a new run counts for one part in this many.
 const WEIGHT: u32 = 16;
 /// As many jobs are kept ready as the slots can run in this time.
 const MAX_READY_WORK: Duration = Duration::from_millis(5);
