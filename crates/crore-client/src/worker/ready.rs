@@ -170,6 +170,15 @@ mod tests {
     }
 
     #[test]
+    fn reports_wait_for_more_only_while_jobs_are_ready() {
+        let mut ready = full();
+        assert!(ready.may_wait(MAX_REPORTS - 1));
+        assert!(!ready.may_wait(MAX_REPORTS));
+        drop(ready.take_all());
+        assert!(!ready.may_wait(1));
+    }
+
+    #[test]
     fn a_lost_job_does_not_start() {
         let mut ready = full();
         ready.remove(&[job(3).held()]);
