@@ -12,21 +12,21 @@ use crate::time::Span;
 pub struct Unique {
     /// The key.
     pub key: Arc<str>,
-    /// When the lock is released.
+    /// When the job releases the key.
     pub hold: UniqueHold,
-    /// Maximum time for which the lock is held, counted from the due time at push; later retries and
+    /// Maximum time for which the job holds the key, counted from the due time at push; later retries and
     /// edits do not move it.
     pub window: Option<Span>,
 }
 
-/// When the lock on a unique key is released, unless its window ends first. A job that is retried by
+/// When a job releases its unique key, unless its window ends first. A job that is retried by
 /// hand after its lock was released does not take it again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum UniqueHold {
     /// When the job is delivered to a worker.
     UntilStart,
-    /// When the job is done, cancelled or removed; a dead job keeps its lock.
+    /// When the job is done, cancelled or removed; a dead job keeps the key.
     UntilSuccess,
     /// When the job ends, whatever its outcome.
     UntilEnd,

@@ -33,7 +33,8 @@ section! {
         client_ca: Option<PathBuf> = none,
         /// PEM file with certificate revocation lists for those authorities.
         client_revoked: Option<PathBuf> = none,
-        /// Require a client certificate: clients without one signed by `client-ca` are refused during the handshake, even if they have a token.
+        /// Require a client certificate: clients without one signed by `client-ca` are refused during the
+        /// handshake, even if they have a token.
         client_required: bool = "false",
         /// Timeout for the TLS handshake.
         handshake_time: Span = "5s",

@@ -47,8 +47,8 @@ pub const TARGETS: &[FuzzTarget] = &[
     target("values", values::run),
 ];
 
-/// Runs one of many inputs, as libFuzzer does. Inputs share a server, because starting one takes longer than most inputs;
-/// `server.rs` describes how to reproduce a failure.
+/// Runs one of many inputs, as libFuzzer does. Inputs share a server, because starting one takes longer than most
+/// inputs; `server.rs` describes how to reproduce a failure.
 pub fn fuzz(name: &str, input: &[u8]) {
     server::reuse_servers();
     run(name, input);

@@ -89,7 +89,8 @@ pub(super) fn job(id: u64) -> JobDelivery {
     }
 }
 
-/// A worker with one slot that keeps jobs ready, the numbers of the jobs that it has started, and what ends each of them.
+/// A worker with one slot that keeps jobs ready, the numbers of the jobs that it has started, and what ends each of
+/// them.
 struct ReadyScene {
     server: Script,
     stop: StopHandle,

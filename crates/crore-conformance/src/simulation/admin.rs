@@ -47,14 +47,14 @@ pub(super) async fn act(link: CallerLink) {
         }
         (9, _) => seal(&link).await,
         (10, _) => define_something(&link).await,
-        (_, _) if features.programs && link.front.is_some() => act_on_all(&link).await,
+        (_, _) if features.programs && link.engine.is_some() => act_on_all(&link).await,
         _ => count(&link).await,
     }
 }
 
 /// Performs an admin action on many jobs.
 async fn act_on_all(link: &CallerLink) {
-    let Some(front) = &link.front else { return };
+    let Some(engine) = &link.engine else { return };
     let (queue, action) = {
         let mut context = link.context();
         let features = context.config.admin.clone();
@@ -72,7 +72,7 @@ async fn act_on_all(link: &CallerLink) {
     };
     let Some(action) = action else { return };
     link.context().trace_line(&link.caller, format_args!("of all of {queue:?}: {action:?}"));
-    match front.admin_all(queue, action).await {
+    match engine.admin_all(queue, action).await {
         Ok(()) => link.context().trace_line(&link.caller, format_args!("-> done")),
         Err(error) => link.store_failed(&error),
     }
@@ -107,10 +107,10 @@ pub(super) async fn change(link: &CallerLink, id: JobId, admin_action: AdminActi
         AdminAction::Edit { .. } => CallerAction::Edit,
     };
     let call = link.call(RecordedOp::Admin { id, want: admin_action.clone() });
-    let verdict = match &link.front {
-        Some(front) => {
+    let verdict = match &link.engine {
+        Some(engine) => {
             let before = link.peek(id);
-            front.admin(id, admin_action).await.map(|fate| SettleResult::of(fate, before))
+            engine.admin(id, admin_action).await.map(|fate| SettleResult::of(fate, before))
         }
         None => decide_and_write(link, id, &admin_action).await,
     };
@@ -177,8 +177,8 @@ fn edit(context: &mut SimContext) -> AdminAction {
     let due_times = [DueTime::Now, DueTime::After(Span::from_secs(3)), DueTime::Keep];
     let due = context.rng.one_in(2).then(|| context.rng.choose(due_times));
     let mut limits = context.rng.one_in(4).then(Vec::new);
-    if context.has_front {
-        // A front recomputes the limit keys of the job, which may change.
+    if context.has_engine {
+        // An engine recomputes the limit keys of the job, which may change.
         limits = queue.is_some().then(Vec::new);
     }
     AdminAction::Edit { queue, priority, due, limits }
@@ -201,11 +201,11 @@ fn pick_result(context: &mut SimContext, otherwise: JobId) -> (JobId, usize) {
 async fn take(link: &CallerLink, id: JobId) {
     // A refusal says nothing about the result: such a call gets no recorded response.
     let call = link.call(RecordedOp::TakeResult { id });
-    if let Some(front) = &link.front {
+    if let Some(engine) = &link.engine {
         let at_most = draw_wait(&mut link.context());
         let state = link.peek(id).map(|(state, _)| state);
         link.context().cover(CallerAction::Take, state);
-        return match link.result(&**front, id, at_most).await {
+        return match link.result(&**engine, id, at_most).await {
             Ok(result) => {
                 call.ok(None, RecordedResponse::Result(result.as_ref().map(PayloadHash::of)));
             }
@@ -301,9 +301,9 @@ async fn define_something(link: &CallerLink) {
 
 /// Sets or removes a definition.
 pub(super) async fn define(link: &CallerLink, definition: Define) {
-    if let Some(front) = &link.front {
+    if let Some(engine) = &link.engine {
         link.context().trace_line(&link.caller, format_args!("define {definition:?}"));
-        match front.define(definition).await {
+        match engine.define(definition).await {
             Ok(()) => link.context().cover(CallerAction::Define, None),
             Err(error) => link.store_failed(&error),
         }
@@ -328,7 +328,7 @@ pub(super) async fn define(link: &CallerLink, definition: Define) {
 
 fn limit(context: &mut SimContext) -> Define {
     let name = name(context.rng.choose(["l0", "l1"]));
-    if context.rng.one_in(4) && !context.has_front {
+    if context.rng.one_in(4) && !context.has_engine {
         return Define::remove(RegistryTable::Limits, name);
     }
     let rate = context.rng.one_in(2).then(|| Rate {
@@ -346,7 +346,7 @@ fn limit(context: &mut SimContext) -> Define {
     define
 }
 
-/// The limits that a front always has, so that the limit keys of a job are known: one on all jobs, one on
+/// The limits that an engine always has, so that the limit keys of a job are known: one on all jobs, one on
 /// those of a queue.
 pub(super) fn permanent_limits() -> Vec<(Name, Limit)> {
     [("l0", "concurrency 3"), ("l1", "where queue = \"q0\" rate 4/1s burst 2")]
@@ -361,6 +361,7 @@ fn settings(context: &mut SimContext) -> Define {
     }
     let defaults = QueueSettings::default();
     let settings = QueueSettings {
+        fair: None,
         paused: context.rng.one_in(3),
         keep_done: context.rng.choose([Span::from_secs(60), defaults.keep_done]),
         max_done: context.rng.choose([0, 3, defaults.max_done]),

@@ -122,7 +122,7 @@ pub struct AdminFeatures {
     pub schedules: bool,
     /// Write notes and statistics.
     pub notes: bool,
-    /// Pop, run workers, and act on all matching jobs; only if callers use an `EngineFront`.
+    /// Pop, run workers, and act on all matching jobs; only if callers use an `SimulatedEngine`.
     pub programs: bool,
 }
 

@@ -133,16 +133,16 @@ impl StoreContents {
         }
     }
 
-    /// The differences to another, as text. A front extends leases when it is opened, so those may differ.
+    /// The differences to another, as text. An engine extends leases when it is opened, so those may differ.
     /// Results that are expired for one of the two may also differ: the log records time with each commit, so
     /// a store that only served reads since then, and is reopened with its clock set back, resumes at the
     /// time of its last commit.
-    pub(super) fn differences(&self, other: &Self, has_front: bool) -> Vec<String> {
+    pub(super) fn differences(&self, other: &Self, has_engine: bool) -> Vec<String> {
         let now = self.now.max(other.now);
         let timeless = |job: &Job| {
             let mut job = job.clone();
             job.live.result.take_if(|kept| kept.until <= now);
-            if has_front {
+            if has_engine {
                 job.live.lease_until = Time::ZERO;
             }
             job

@@ -15,7 +15,7 @@ use crore_testkit::history::{PendingCall, RecordedFault, RecordedOp, RecordedRes
 
 use super::config::{Generation, SimConfig};
 use super::coverage::{CallerAction, Coverage, RareSituation, SimFault};
-use super::front::{EngineFront, FrontWaiter};
+use super::engine::{EngineWaiter, SimulatedEngine};
 use super::process::NODE;
 use super::rng::SimRng;
 use super::subject::{OpenStore, StoreLoops};
@@ -42,9 +42,9 @@ pub(super) struct SimContext {
     pub(super) trace: Trace,
     pub(super) coverage: Coverage,
     pub(super) knowledge: KnownToCallers,
-    /// Whether callers use a front.
-    pub(super) has_front: bool,
-    /// The limits that a front always has.
+    /// Whether callers use an engine.
+    pub(super) has_engine: bool,
+    /// The limits that an engine always has.
     pub(super) limits: Vec<(Name, Limit)>,
     /// Violations found while running.
     pub(super) violations: Vec<String>,
@@ -77,8 +77,8 @@ pub(super) struct KnownToCallers {
     pub(super) deliveries: BTreeMap<JobId, Delivery>,
     /// Unique keys whose push was interrupted by a crash.
     pub(super) interrupted_keys: BTreeSet<Arc<str>>,
-    /// Callers that wait at a front.
-    pub(super) waiters: BTreeMap<u64, FrontWaiter>,
+    /// Callers that wait at an engine.
+    pub(super) waiters: BTreeMap<u64, EngineWaiter>,
     /// Unique keys of pushes in flight.
     pub(super) keys_in_flight: Vec<Arc<str>>,
     /// The latest time that the store returned, or that the clock showed before it jumped.
@@ -111,7 +111,7 @@ impl SimContext {
             trace: Trace::default(),
             coverage: Coverage::default(),
             knowledge,
-            has_front: false,
+            has_engine: false,
             limits: Vec::new(),
             violations: Vec::new(),
             gave_up: false,
@@ -211,7 +211,7 @@ impl SimContext {
         self.knowledge.jobs.get(n.checked_sub(1 + back)?).copied()
     }
 
-    /// The limit keys of a job. A front computes them itself from limits that always exist, whatever their
+    /// The limit keys of a job. An engine computes them itself from limits that always exist, whatever their
     /// values.
     pub(super) fn limits_of(&self, spec: &Spec) -> Vec<LimitKey> {
         let limits = self.limits.iter().map(|(name, limit)| (name, limit));
@@ -250,7 +250,7 @@ pub(super) fn name(text: &str) -> Name {
 pub(super) struct CallerLink {
     context: Rc<RefCell<SimContext>>,
     pub(super) store: Arc<dyn Store>,
-    pub(super) front: Option<Arc<dyn EngineFront>>,
+    pub(super) engine: Option<Arc<dyn SimulatedEngine>>,
     pub(super) caller: Arc<str>,
     loops: Arc<dyn StoreLoops>,
     /// Whether the caller has left while its operation continues.
@@ -259,9 +259,9 @@ pub(super) struct CallerLink {
 
 impl CallerLink {
     pub(super) fn new(context: &Rc<RefCell<SimContext>>, node: &OpenStore, who: &str) -> Self {
-        let OpenStore { store, front, loops } = node.clone();
+        let OpenStore { store, engine, loops } = node.clone();
         let (context, gone) = (Rc::clone(context), Rc::default());
-        Self { context, store, front, caller: who.into(), loops, gone }
+        Self { context, store, engine, caller: who.into(), loops, gone }
     }
 
     /// A handle to make the caller leave.

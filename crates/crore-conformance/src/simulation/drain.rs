@@ -161,8 +161,8 @@ impl SimEventLoop<'_> {
                 contents.faults.iter().for_each(|fault| self.context().violation(fault.clone()));
                 Some(contents)
             }
-            // A front writes when it is opened, which fails on a full disk.
-            Some(Err(Error::Poisoned)) if self.failed && self.subject.has_front() => {
+            // An engine writes when it is opened, which fails on a full disk.
+            Some(Err(Error::Poisoned)) if self.failed && self.subject.has_engine() => {
                 self.context().gave_up = true;
                 None
             }
@@ -214,16 +214,16 @@ async fn lift_restrictions(link: CallerLink) {
 
 /// Runs the upkeep that is due: promotes jobs, and ends deliveries whose lease has expired.
 async fn run_due_upkeep(link: &CallerLink) {
-    let Some(front) = &link.front else {
+    let Some(engine) = &link.engine else {
         let upkeep = async {
             upkeep::promote(link, 1000).await?;
             upkeep::expire_leases(link, 1000).await
         };
         return upkeep.await.unwrap_or_else(|error| link.store_failed(&error));
     };
-    // A front knows by itself what upkeep is due, and when.
+    // An engine knows by itself what upkeep is due, and when.
     for _ in 0..1000 {
-        if front.upkeep_at() > link.context().clock.now() {
+        if engine.upkeep_at() > link.context().clock.now() {
             return;
         }
         upkeep::turn(link.clone()).await;

@@ -109,8 +109,8 @@ impl<'a> SimEventLoop<'a> {
     pub(super) fn new(config: SimConfig, subject: &'a mut dyn SimulatedStore) -> Self {
         let disk = SimDisk::new(config.seed);
         let mut context = SimContext::new(config);
-        context.has_front = subject.has_front();
-        if context.has_front && context.config.jobs.limits {
+        context.has_engine = subject.has_engine();
+        if context.has_engine && context.config.jobs.limits {
             context.limits = admin::permanent_limits();
         }
         subject.record_to(&context.recorder);
@@ -237,12 +237,12 @@ impl<'a> SimEventLoop<'a> {
         self.in_flight.iter().any(|one| one.woken.is_set())
     }
 
-    /// Whether a front needs no upkeep now: it does its own upkeep when due, one turn at a time.
+    /// Whether an engine needs no upkeep now: it does its own upkeep when due, one turn at a time.
     fn is_upkeep_idle(&self) -> bool {
-        let Some(front) = self.node.as_ref().and_then(|node| node.front.as_ref()) else {
+        let Some(engine) = self.node.as_ref().and_then(|node| node.engine.as_ref()) else {
             return false;
         };
-        front.upkeep_at() > self.context().clock.now()
+        engine.upkeep_at() > self.context().clock.now()
             || self.in_flight.iter().any(|one| matches!(one.caller, CallerId::Upkeep(_)))
     }
 
@@ -263,7 +263,7 @@ impl<'a> SimEventLoop<'a> {
         let elapsed = context.elapsed();
         let notes = context.config.admin.notes;
         let double = context.config.faults.double_report;
-        let has_programs = context.has_front && context.config.admin.programs;
+        let has_programs = context.has_engine && context.config.admin.programs;
         let SimContext { rng, knowledge, .. } = &mut *context;
         let state = knowledge.workers.get_mut(worker)?;
         if state.stalled_until > elapsed {

@@ -152,7 +152,7 @@ impl SimEventLoop<'_> {
     pub(super) fn compare(&mut self, before: &StoreContents) {
         let Some(after) = self.read_store() else { return };
         for difference in
-            before.differences(&after, self.subject.has_front()).into_iter().take(DIFFERENCES)
+            before.differences(&after, self.subject.has_engine()).into_iter().take(DIFFERENCES)
         {
             self.context().violation(format!("after reopening: {difference}"));
         }

@@ -10,8 +10,8 @@
 //! fault_odds      frequency of faults
 //! event_loop      the steps of a run, and operations in flight
 //! pusher worker admin upkeep    callers, acting as the engine would
-//! front           an engine in front of the store, which callers use instead
-//! waiters         callers that wait at a front, and missed wake-ups
+//! engine          the engine that callers use instead of the store
+//! waiters         callers that wait at an engine, and missed wake-ups
 //! faults          fault injection
 //! drain           the end of a run: heal, drain, reopen, dump
 //! shrink failure  a failing run: made smaller, and printed
@@ -25,11 +25,11 @@ mod context;
 mod coverage;
 mod drain;
 mod embedded_store;
+mod engine;
 mod event_loop;
 mod failure;
 mod fault_odds;
 mod faults;
-mod front;
 mod process;
 mod pusher;
 mod rng;
@@ -50,9 +50,9 @@ pub use config::{
 };
 pub use coverage::{CallerAction, Coverage, RareSituation, SimFault};
 pub use embedded_store::SimulatedEmbedded;
+pub use engine::{EventResult, LocalResult, SimulatedEngine};
 pub use failure::SimFailure;
 pub use fault_odds::FaultOdds;
-pub use front::{EngineFront, EventResult, LocalResult};
 pub use rng::SimRng;
 pub use run::{SimReport, first_failing_seed, run, run_as, run_twice, run_twice_as};
 pub use shrink::shrink;

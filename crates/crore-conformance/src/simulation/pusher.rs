@@ -184,7 +184,7 @@ pub(super) fn new_job(context: &mut SimContext) -> NewJob {
         let limit = name(rng.choose(["l0", "l1"]));
         spec.limits.push(LimitKey { limit, value });
     }
-    if context.has_front {
+    if context.has_engine {
         spec.limits = context.limits_of(&spec);
         let seconds = Span::from_secs(context.rng.between(1, 30));
         spec.timeout = context.rng.one_in(6).then_some(seconds);

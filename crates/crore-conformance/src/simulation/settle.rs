@@ -11,7 +11,7 @@ use crore_store::jobs::{Applied, Pushed, StoreWrite};
 
 use super::context::CallerLink;
 use super::coverage::RareSituation;
-use super::front::EventResult;
+use super::engine::EventResult;
 
 /// More retries than concurrent writers can cause.
 const TRIES: usize = 100;
@@ -37,7 +37,7 @@ pub(super) enum SettleResult {
 }
 
 impl SettleResult {
-    /// The result from a front, for a job that was in this state, and perhaps asked to stop.
+    /// The result from an engine, for a job that was in this state, and perhaps asked to stop.
     pub(super) fn of(fate: EventResult, before: Option<(State, bool)>) -> Self {
         let (before, was_asked) =
             (before.map(|(state, _)| state), before.is_some_and(|(_, was)| was));
@@ -58,9 +58,9 @@ pub(super) async fn settle(
     mut kept: Option<Job>,
     event: &JobEvent,
 ) -> Result<SettleResult, Error> {
-    if let Some(front) = &link.front {
+    if let Some(engine) = &link.engine {
         let before = link.peek(id);
-        return Ok(SettleResult::of(front.report_event(id, event.clone()).await?, before));
+        return Ok(SettleResult::of(engine.report_event(id, event.clone()).await?, before));
     }
     for _ in 0..TRIES {
         let job = match kept.take() {

@@ -9,7 +9,7 @@ use crore_store::{Error, Memory, Store};
 use crore_testkit::history::Recorder;
 
 use super::config::SimConfig;
-use super::front::EngineFront;
+use super::engine::SimulatedEngine;
 
 /// A store that can be opened on a simulated disk and driven step by step.
 pub trait SimulatedStore: Debug {
@@ -24,8 +24,8 @@ pub trait SimulatedStore: Debug {
     /// Whether it keeps data over a crash; if not, the run has no crashes.
     fn survives_crash(&self) -> bool;
 
-    /// Whether an opened store has a front.
-    fn has_front(&self) -> bool {
+    /// Whether an opened store has an engine.
+    fn has_engine(&self) -> bool {
         false
     }
 
@@ -34,7 +34,7 @@ pub trait SimulatedStore: Debug {
         "cargo xtask sim"
     }
 
-    /// Where a front records its own definitions and ticks of schedules.
+    /// Where an engine records its own definitions and ticks of schedules.
     fn record_to(&mut self, _: &Arc<Recorder>) {}
 }
 
@@ -45,14 +45,14 @@ pub struct OpenStore {
     pub store: Arc<dyn Store>,
     /// The loops that would otherwise be threads.
     pub loops: Arc<dyn StoreLoops>,
-    /// The front that callers use instead of the store, if any.
-    pub front: Option<Arc<dyn EngineFront>>,
+    /// The engine that callers use instead of the store, if any.
+    pub engine: Option<Arc<dyn SimulatedEngine>>,
 }
 
 impl OpenStore {
     /// A store that callers use directly.
     pub fn new(store: Arc<dyn Store>, loops: Arc<dyn StoreLoops>) -> Self {
-        Self { store, loops, front: None }
+        Self { store, loops, engine: None }
     }
 }
 

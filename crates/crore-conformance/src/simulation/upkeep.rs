@@ -17,9 +17,9 @@ use super::settle::maybe_yield;
 
 /// One turn of the upkeep loops.
 pub(super) async fn turn(link: CallerLink) {
-    if let Some(front) = &link.front {
+    if let Some(engine) = &link.engine {
         link.context().trace_line(&link.caller, format_args!("upkeep"));
-        let done = front.upkeep_once().await;
+        let done = engine.upkeep_once().await;
         link.context().trace_line(&link.caller, format_args!("-> {done:?}"));
         if let Err(error) = done {
             link.store_failed(&error);

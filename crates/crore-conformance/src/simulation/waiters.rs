@@ -1,4 +1,4 @@
-//! Callers that wait at a front: checks that no wake-up is missed.
+//! Callers that wait at an engine: checks that no wake-up is missed.
 
 use crore_core::{Clock, Name, Span, State};
 use crore_store::Error;
@@ -6,8 +6,8 @@ use crore_store::registry::{Define, RegistryTable, RegistryValue};
 use crore_store::views::ListQuery;
 
 use super::context::CallerLink;
+use super::engine::EngineWaiter;
 use super::event_loop::{CallerId, SimEventLoop};
-use super::front::FrontWaiter;
 use super::pusher;
 use super::{admin, upkeep, worker};
 
@@ -15,7 +15,7 @@ use super::{admin, upkeep, worker};
 const MAX_WAIT: Span = Span::from_secs(3600);
 
 impl SimEventLoop<'_> {
-    /// Sets the limits that a front always has.
+    /// Sets the limits that an engine always has.
     pub(super) fn set_limits(&mut self) {
         let limits = self.context().limits.clone();
         for (name, limit) in limits {
@@ -30,7 +30,7 @@ impl SimEventLoop<'_> {
     /// Time advances until every wait has timed out.
     pub(super) fn time_out_waiters(&mut self) {
         let Some(link) = self.link(CallerId::Drain) else { return };
-        if link.front.is_none() {
+        if link.engine.is_none() {
             return;
         }
         self.run_due_upkeep(link.clone());
@@ -44,7 +44,7 @@ impl SimEventLoop<'_> {
 
     fn run_due_upkeep(&mut self, link: CallerLink) {
         let now = self.context().clock.now();
-        if link.front.as_ref().is_some_and(|front| front.upkeep_at() <= now) {
+        if link.engine.as_ref().is_some_and(|engine| engine.upkeep_at() <= now) {
             self.run("upkeep", upkeep::turn(link));
         }
     }
@@ -52,7 +52,7 @@ impl SimEventLoop<'_> {
     /// Checks a wake-up: a caller waits for a job, one is pushed, and the caller receives it at once.
     pub(super) fn check_wake_up(&mut self) {
         let Some(link) = self.link(CallerId::Drain) else { return };
-        if link.front.is_none() {
+        if link.engine.is_none() {
             return;
         }
         let gone = link.gone();
@@ -76,11 +76,11 @@ impl SimEventLoop<'_> {
 }
 
 async fn check_missed_wake_ups(link: CallerLink) {
-    let waiters: Vec<FrontWaiter> = link.context().knowledge.waiters.values().cloned().collect();
+    let waiters: Vec<EngineWaiter> = link.context().knowledge.waiters.values().cloned().collect();
     for waiter in waiters {
         let missed = match &waiter {
-            FrontWaiter::Result(id) => has_ended(&link, *id).await,
-            FrontWaiter::Fetch(queues, kinds) => is_ready(&link, queues, kinds.as_deref()).await,
+            EngineWaiter::Result(id) => has_ended(&link, *id).await,
+            EngineWaiter::Fetch(queues, kinds) => is_ready(&link, queues, kinds.as_deref()).await,
         };
         match missed {
             Ok(true) => link.context().violation(format!("missed wake-up: {waiter:?}")),

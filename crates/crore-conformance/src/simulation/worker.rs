@@ -43,9 +43,9 @@ pub(super) async fn fetch(link: CallerLink, worker: usize) {
     }
 }
 
-/// Runs jobs as a program that embeds the front.
+/// Runs jobs as a program that embeds the engine.
 pub(super) async fn run(link: CallerLink) {
-    let Some(front) = &link.front else { return };
+    let Some(engine) = &link.engine else { return };
     let (is_pop, queue, queues, n) = {
         let mut context = link.context();
         let n = context.rng.between(1, 5);
@@ -54,8 +54,8 @@ pub(super) async fn run(link: CallerLink) {
     let what = if is_pop { format!("pop {queue}") } else { format!("work, {n} jobs") };
     link.context().trace_line(&link.caller, format_args!("{what}"));
     let ran = match is_pop {
-        true => front.pop(queue).await,
-        false => front.work(queues, n, Span::from_secs(600)).await,
+        true => engine.pop(queue).await,
+        false => engine.work(queues, n, Span::from_secs(600)).await,
     };
     match ran {
         Ok(()) => link.context().trace_line(&link.caller, format_args!("-> ran")),
@@ -63,9 +63,9 @@ pub(super) async fn run(link: CallerLink) {
     }
 }
 
-/// How long a caller waits; zero without a front, which does not support waiting.
+/// How long a caller waits; zero without an engine, which does not support waiting.
 pub(super) fn draw_wait(context: &mut SimContext) -> Span {
-    if !context.has_front {
+    if !context.has_engine {
         return Span::ZERO;
     }
     let spans = [Span::from_millis(300), Span::from_secs(5), Span::from_secs(3600)];

@@ -12,7 +12,11 @@ use super::log_files::Segment;
 use super::segment::{self, SegmentHead};
 
 /// Bytes written and synced at once. A commit that begins meanwhile waits for all of them.
-const PART: &[u8] = &[0; 256 << 10];
+const MIN_PART: usize = 256 << 10;
+/// The same for a store that fills its files fast: every sync takes time from the commits.
+const MAX_PART: usize = 2 << 20;
+/// A part has as many bytes as commits write in this time, within these bounds.
+const PART_TIME: Duration = Duration::from_millis(10);
 /// Maximum pause after a part, as a multiple of the time that the part took.
 const MAX_PAUSE_FACTOR: u32 = 12;
 /// Maximum pause after a part, for slow disks.
@@ -33,13 +37,15 @@ pub(crate) struct PartWritten {
     took: Duration,
     /// Bytes written so far.
     at: u64,
+    /// Parts of this size that are left.
     parts_left: u32,
 }
 
 /// Whether to go on after a part.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum AfterPart {
-    Continue,
+    /// With a part of so many bytes; fewer than the minimum stand for it, and so do more for the maximum.
+    Continue(usize),
     /// The file is large enough as it is.
     Finish,
 }
@@ -58,18 +64,23 @@ pub(crate) fn make_segment(
     mut after_part: impl FnMut(PartWritten) -> AfterPart,
 ) -> io::Result<Segment> {
     let file = disk.open(&segment::name(name), OpenMode::Create)?;
-    let mut at = 0;
+    let zeros = vec![0; MAX_PART];
+    let (mut at, mut part_bytes) = (0, MIN_PART);
     while at < head.size {
-        let n = (head.size - at).min(PART.len() as u64);
+        let part = zeros.get(..part_bytes.clamp(MIN_PART, MAX_PART)).unwrap_or_default();
+        let n = (head.size - at).min(part.len() as u64);
         let begun = now_for_pauses();
-        file.write(at, PART.get(..n as usize).unwrap_or_default())?;
+        file.write(at, part.get(..n as usize).unwrap_or_default())?;
         file.sync()?;
         at += n;
-        let parts_left = (head.size - at).div_ceil(PART.len() as u64);
-        let parts_left = u32::try_from(parts_left).unwrap_or(u32::MAX);
-        let part = PartWritten { took: begun.elapsed(), at, parts_left };
-        if parts_left > 0 && after_part(part) == AfterPart::Finish {
+        let parts_left = (head.size - at).div_ceil(part.len() as u64);
+        if parts_left == 0 {
             break;
+        }
+        let parts_left = u32::try_from(parts_left).unwrap_or(u32::MAX);
+        match after_part(PartWritten { took: begun.elapsed(), at, parts_left }) {
+            AfterPart::Continue(bytes) => part_bytes = bytes,
+            AfterPart::Finish => break,
         }
     }
     file.write(0, &SegmentHead { size: at, ..head }.bytes())?;
@@ -87,7 +98,7 @@ impl EmbeddedInner {
     ) -> io::Result<Segment> {
         let (begun, written) = (now_for_pauses(), self.counters.bytes_written());
         make_segment(&*self.disk, (name, head), |part| {
-            let Ok(state) = self.lock() else { return AfterPart::Continue };
+            let Ok(state) = self.lock() else { return AfterPart::Continue(MIN_PART) };
             let log = state.local.records();
             let next_size =
                 segment::size(u64::from(log.pending.segment) + 1, self.options.segment_bytes);
@@ -99,11 +110,11 @@ impl EmbeddedInner {
             let is_urgent = state.stopping || log.bytes_left() < log.current_size() / 4;
             let bytes_left = log.bytes_left();
             drop(state);
+            let (elapsed, filled) = (begun.elapsed(), self.counters.bytes_written() - written);
             if !is_urgent {
-                let filled = self.counters.bytes_written() - written;
-                pause_for(part.pause(time_left(begun.elapsed(), filled, bytes_left)));
+                pause_for(part.pause(time_left(elapsed, filled, bytes_left)));
             }
-            AfterPart::Continue
+            AfterPart::Continue(part_bytes(elapsed, filled))
         })
     }
 }
@@ -120,6 +131,12 @@ fn pause_for(span: Duration) {
 fn time_left(elapsed: Duration, filled: u64, bytes_left: u64) -> Duration {
     let times = bytes_left as f64 / filled.max(1) as f64;
     Duration::try_from_secs_f64(elapsed.as_secs_f64() * times).unwrap_or(Duration::MAX)
+}
+
+/// Bytes of a part for a store whose commits wrote `filled` bytes in the last `elapsed`.
+fn part_bytes(elapsed: Duration, filled: u64) -> usize {
+    let parts = elapsed.as_secs_f64() / PART_TIME.as_secs_f64();
+    (filled as f64 / parts.max(1.0)) as usize
 }
 
 impl PartWritten {
@@ -169,11 +186,39 @@ mod tests {
     }
 
     #[test]
+    fn a_store_that_fills_its_files_fast_writes_larger_parts() {
+        assert_eq!(part_bytes(MS * 500, 50 << 20), 1 << 20);
+        assert_eq!(part_bytes(MS * 500, 0), 0);
+        // The first part takes no time to speak of; its bytes are no rate.
+        assert_eq!(part_bytes(MS / 10, 4 << 10), 4 << 10);
+    }
+
+    #[test]
+    fn a_part_keeps_to_its_bounds() {
+        for (asked, expected) in [(0, MIN_PART), (1 << 20, 1 << 20), (1 << 30, MAX_PART)] {
+            let disk = MemoryDisk::default();
+            let head = SegmentHead { segment: 7, seed: 1, size: 8 << 20 };
+            let mut written = Vec::new();
+            let after_part = |part: PartWritten| {
+                written.push(part.at);
+                AfterPart::Continue(asked)
+            };
+            make_segment(&disk, (3, head), after_part).expect("made");
+            assert_eq!(written.first(), Some(&(MIN_PART as u64)));
+            let parts = written.iter().zip(written.iter().skip(1));
+            assert!(
+                parts.into_iter().all(|(from, to)| to - from == expected as u64),
+                "{written:?}"
+            );
+        }
+    }
+
+    #[test]
     fn a_file_that_is_finished_early_has_the_length_in_its_head() {
         let disk = MemoryDisk::default();
         let head = SegmentHead { segment: 7, seed: 1, size: 4 << 20 };
         let finish_at_one_mib = |part: PartWritten| {
-            if part.at < 1 << 20 { AfterPart::Continue } else { AfterPart::Finish }
+            if part.at < 1 << 20 { AfterPart::Continue(0) } else { AfterPart::Finish }
         };
         let made = make_segment(&disk, (3, head), finish_at_one_mib).expect("made");
         assert_eq!(made.size, 1 << 20);

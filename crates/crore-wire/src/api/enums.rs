@@ -75,11 +75,11 @@ mirror_enums! {
         /// Arbitrary bytes.
         Bytes,
     }
-    /// When the lock on a unique key is released.
+    /// When a job releases its unique key.
     Hold = unique::UniqueHold {
         /// When the job is delivered to a worker.
         UntilStart,
-        /// When the job is done, cancelled or removed; a dead job keeps its lock.
+        /// When the job is done, cancelled or removed; a dead job keeps the key.
         UntilSuccess,
         /// When the job ends.
         UntilEnd,

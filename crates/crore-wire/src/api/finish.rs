@@ -49,7 +49,7 @@ pub struct FinishOne {
     pub delivery: DeliveryId,
     /// The outcome.
     pub outcome: Outcome,
-    /// Result of a successful run: any value, at most 1 MiB.
+    /// Result of a successful run: any value, at most 1 MiB by default (`caps.result`).
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Raw, required = false)]
     pub result: Option<Raw>,

@@ -38,7 +38,7 @@ pub struct NewJob {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(min_length = 1, max_length = 255, pattern = r"^[^\x00-\x1f\x7f-\x9f]*$")]
     pub queue: Option<String>,
-    /// The payload: any value, at most 1 MiB.
+    /// The payload: any value, at most 1 MiB by default (`caps.payload`).
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Raw, required = false)]
     pub payload: Option<Raw>,
@@ -130,10 +130,10 @@ pub struct Unique {
     /// The key.
     #[schema(min_length = 1, max_length = 256)]
     pub key: String,
-    /// When the lock is released. Default: `until-end`.
+    /// When the job releases the key. Default: `until-end`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hold: Option<Hold>,
-    /// Maximum time for which the lock is held.
+    /// Maximum time for which the job holds the key.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub window: Option<Period>,
 }

@@ -3,14 +3,16 @@
 //!
 //! Each load runs for a minute against a fresh server with the default retention, so that preparing files, pruning and
 //! compacting are part of it. `crore bench` generates the load and measures from the time when a push should begin.
-//! The disk is probed without load before and after; `--discard` repeats the loads with jobs that are deleted when they
-//! are done. `--help` lists the options.
+//! Meanwhile this process syncs a file of its own and measures in the same way, so that a pause of the disk counts for
+//! both. The disk is also probed without load, before and after. `--discard` repeats the loads with jobs that are
+//! deleted when they are done. `--help` lists the options.
 #![expect(clippy::disallowed_methods, reason = "a benchmark measures real time")]
 
 mod load;
 
 use std::cell::Cell;
 use std::process::ExitCode;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use crore_bench::args::BenchArgs;
@@ -46,7 +48,7 @@ fn main() -> ExitCode {
         )
     };
     let mut bench = ServerBench::new(&args.dir(), scale, "tail");
-    let probe = DiskProbe { disk: FsyncProbe::new(&bench.work_dir.fresh("probe")), span: probe };
+    let disk = DiskProbe(FsyncProbe::new(&bench.work_dir.fresh("probe")));
     // Kept until the end: removed files may be discarded in the background, which delays every sync.
     let mut work_dirs = Vec::new();
     let retentions: &[Retention] = if discard.get() {
@@ -60,18 +62,27 @@ fn main() -> ExitCode {
             work_dirs.push(WorkDir::new(below, &format!("load-{}", work_dirs.len())));
             let name = format!("{}{}", load.name, retention.suffix());
             bench.work_dir.progress(&name);
-            let mut syncs = probe.run();
-            let tail = load.run(&work_dirs[work_dirs.len() - 1], *retention, span);
-            syncs.extend(probe.run());
-            add_rows(&mut bench, &name, tail, &syncs);
+            let mut idle = disk.probe_for(probe);
+            let work_dir = &work_dirs[work_dirs.len() - 1];
+            let (tail, beside) = disk.probe_beside(|| load.run(work_dir, *retention, span));
+            idle.extend(disk.probe_for(probe));
+            add_rows(&mut bench, &name, tail, &Syncs { beside, idle });
         }
     }
     args.publish(&mut bench.report);
     ExitCode::SUCCESS
 }
 
-fn add_rows(bench: &mut ServerBench, name: &str, tail: TailLatency, syncs: &[Duration]) {
-    let sync = quantile_micros(syncs, 0.99) / 1e3;
+/// Durations of fdatasync on the same disk.
+struct Syncs {
+    /// At the same time as the load.
+    beside: Vec<Duration>,
+    /// Before and after the load.
+    idle: Vec<Duration>,
+}
+
+fn add_rows(bench: &mut ServerBench, name: &str, tail: TailLatency, syncs: &Syncs) {
+    let sync = quantile_micros(&syncs.beside, 0.99) / 1e3;
     bench.report.rows.push(ReportRow::compared(
         (format!("{name}: push p99"), "ms"),
         &RunValues(vec![tail.p99 / 1e3]),
@@ -84,32 +95,58 @@ fn add_rows(bench: &mut ServerBench, name: &str, tail: TailLatency, syncs: &[Dur
         MAX_P99_9,
     ));
     let TailLatency { p50, max, jobs_per_second, server_cpu_us, .. } = tail;
-    let slowest = syncs.iter().max().map_or(0.0, Duration::as_secs_f64) * 1e3;
     bench.report.notes.push(format!(
         "{name}: p50 {p50:.0} µs, maximum {:.1} ms, {jobs_per_second:.0} jobs/s finished, \
-         {server_cpu_us:.0} µs of the server's processor a job; fdatasync p50 {:.0}, p99 {:.0} µs, \
-         maximum {slowest:.1} ms",
+         {server_cpu_us:.0} µs of the server's processor a job; fdatasync beside it: {}; without load: {}",
         max / 1e3,
-        quantile_micros(syncs, 0.5),
-        sync * 1e3,
+        summary(&syncs.beside),
+        summary(&syncs.idle),
     ));
 }
 
-/// Probes the disk without load.
-struct DiskProbe {
-    disk: FsyncProbe,
-    span: Duration,
+fn summary(syncs: &[Duration]) -> String {
+    let millis = |quantile| quantile_micros(syncs, quantile) / 1e3;
+    let max = syncs.iter().max().map_or(0.0, Duration::as_secs_f64) * 1e3;
+    format!(
+        "p50 {:.2}, p99 {:.2}, p99.9 {:.2}, maximum {max:.1} ms",
+        millis(0.5),
+        millis(0.99),
+        millis(0.999),
+    )
 }
 
+/// Interval of the probe: often enough to meet every pause of the disk, seldom enough not to be a load itself.
+const PROBE_INTERVAL: Duration = Duration::from_millis(5);
+
+/// Syncs a file of its own at a steady rate.
+struct DiskProbe(FsyncProbe);
+
 impl DiskProbe {
-    /// Durations of fdatasync, one every millisecond.
-    fn run(&self) -> Vec<Duration> {
-        let until = Instant::now() + self.span;
+    fn probe_for(&self, span: Duration) -> Vec<Duration> {
+        let until = Instant::now() + span;
+        self.probe_while(|| Instant::now() < until)
+    }
+
+    /// Probes the disk while `run` runs.
+    fn probe_beside<T>(&self, run: impl FnOnce() -> T) -> (T, Vec<Duration>) {
+        let is_running = AtomicBool::new(true);
+        std::thread::scope(|scope| {
+            let probe = scope.spawn(|| self.probe_while(|| is_running.load(Ordering::Relaxed)));
+            let result = run();
+            is_running.store(false, Ordering::Relaxed);
+            (result, probe.join().unwrap())
+        })
+    }
+
+    /// Durations from the time when each sync should begin, as for pushes.
+    fn probe_while(&self, go_on: impl Fn() -> bool) -> Vec<Duration> {
         let mut syncs = Vec::new();
-        while Instant::now() < until {
-            let took = self.disk.sync(syncs.len());
-            syncs.push(took);
-            std::thread::sleep(Duration::from_millis(1).saturating_sub(took));
+        let mut due = Instant::now();
+        while go_on() {
+            self.0.sync(syncs.len());
+            syncs.push(due.elapsed());
+            due += PROBE_INTERVAL;
+            std::thread::sleep(due.saturating_duration_since(Instant::now()));
         }
         syncs
     }

@@ -10,8 +10,8 @@ section! {
         /// Listen address for HTTP/1.1, HTTP/2 and gRPC, or a list of addresses. Port 0 picks a free port.
         address: ListenAddresses = "127.0.0.1:9000",
         /// Allow non-local listen addresses without access tokens or client certificates. Until a token exists, anyone
-        /// who can connect has full access, unless `runners.allow` names a runner: then only the server's own user and root
-        /// have access without a token.
+        /// who can connect has full access, unless `runners.allow` names a runner: then only the server's own user and
+        /// root have access without a token.
         insecure: bool = "false",
         /// Drain timeout: time for workers to finish or return their jobs on shutdown.
         drain_for: Span = "25s",

@@ -25,8 +25,8 @@ section! {
         /// Store everything in memory only: fast, and lost when crore stops.
         memory: bool = "false",
         /// Minimum durability class of the store; the server refuses to start with a lower one. The class says which
-        /// failures an acknowledged write survives. `D0`: none, as with `memory`. `D1`: a stop, a crash or a kill of the
-        /// server; what `durability = "interval"` and `"none"` reach, and every store on a file system in memory
+        /// failures an acknowledged write survives. `D0`: none, as with `memory`. `D1`: a stop, a crash or a kill of
+        /// the server; what `durability = "interval"` and `"none"` reach, and every store on a file system in memory
         /// (tmpfs, ramfs, or an overlay on them). `D2`: also a power failure or a crash of the operating system; what
         /// `durability = "always"` reaches on a disk. `D3`: also the loss of the machine; no store reaches it yet.
         require: Option<RequiredDurability> = none,

@@ -1,9 +1,9 @@
 //! The engine as the simulator's subject: an engine on the embedded store, without threads. Used by the engine's
 //! simulator and by the drill of planted bugs (`bugs.rs`).
 
+mod checked_engine;
 mod deadlines;
 mod event_checker;
-mod front;
 mod interference;
 mod program_recorder;
 mod recording_store;
@@ -19,9 +19,9 @@ use crore_store::Error;
 use crore_store::embedded::disk::Disk;
 use crore_testkit::history::Recorder;
 
+use checked_engine::CheckedEngine;
 use deadlines::Deadlines;
 use event_checker::EventChecker;
-use front::CheckedEngine;
 use interference::Interference;
 use program_recorder::ProgramRecorder;
 use recording_store::RecordingStore;
@@ -123,9 +123,9 @@ impl SimulatedStore for OnEngine {
             Arc::clone(&clock),
             options,
         ));
-        let engine = engine.map_err(front::to_store_error)?;
+        let engine = engine.map_err(checked_engine::to_store_error)?;
         event_checker.listen(engine.listen());
-        running.front = Some(Arc::new(CheckedEngine {
+        running.engine = Some(Arc::new(CheckedEngine {
             engine,
             clock,
             event_checker,
@@ -142,7 +142,7 @@ impl SimulatedStore for OnEngine {
         true
     }
 
-    fn has_front(&self) -> bool {
+    fn has_engine(&self) -> bool {
         true
     }
 

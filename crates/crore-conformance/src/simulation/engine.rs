@@ -1,4 +1,4 @@
-//! The interface that callers use: the store itself, or an engine in front of it.
+//! The interface that callers use: the store itself, or an engine over it.
 
 use std::fmt::Debug;
 use std::pin::Pin;
@@ -15,9 +15,9 @@ use super::context::CallerLink;
 /// The result of a program's own code, which need not be `Send`.
 pub type LocalResult<'a> = Pin<Box<dyn Future<Output = Result<(), Error>> + 'a>>;
 
-/// An engine in front of a store, which callers use instead of the store. It decides, writes, wakes callers
+/// An engine over a store, which callers use instead of the store. It decides, writes, wakes callers
 /// and does upkeep by itself.
-pub trait EngineFront: Debug {
+pub trait SimulatedEngine: Debug {
     /// Pushes a batch.
     fn push(&self, batch: Batch) -> StoreFuture<'_, PushedBatch>;
 
@@ -49,7 +49,7 @@ pub trait EngineFront: Debug {
     /// Seals a group; returns whether it was open.
     fn seal(&self, group: GroupId) -> StoreFuture<'_, bool>;
 
-    /// Sets or removes a definition, if the front supports it. The front records what it has the store
+    /// Sets or removes a definition, if the engine supports it. The engine records what it has the store
     /// define: see [`super::SimulatedStore::record_to`].
     fn define(&self, define: Define) -> StoreFuture<'_, ()>;
 
@@ -76,9 +76,9 @@ pub enum EventResult {
     NotFound,
 }
 
-/// A caller that waits at a front.
+/// A caller that waits at an engine.
 #[derive(Debug, Clone)]
-pub(super) enum FrontWaiter {
+pub(super) enum EngineWaiter {
     /// For jobs of these queues, perhaps only of these kinds.
     Fetch(Vec<Name>, Option<Vec<Name>>),
     /// For this job to end.
@@ -97,58 +97,58 @@ impl Drop for WaiterGuard {
 
 impl CallerLink {
     pub(super) async fn push(&self, batch: Batch) -> Result<PushedBatch, Error> {
-        match &self.front {
-            Some(front) => front.push(batch).await,
+        match &self.engine {
+            Some(engine) => engine.push(batch).await,
             None => Ok(self.store.push(batch).await?.into_inner()),
         }
     }
 
-    /// Fetches jobs; also returns the store's time, if known. Only a front supports waiting.
+    /// Fetches jobs; also returns the store's time, if known. Only an engine supports waiting.
     pub(super) async fn fetch(
         &self,
         ask: Claim,
         wait: Span,
     ) -> Result<(Option<Time>, Vec<Job>), Error> {
-        let Some(front) = &self.front else {
+        let Some(engine) = &self.engine else {
             let claimed = self.store.claim(ask).await?;
             return Ok((Some(claimed.now), claimed.jobs));
         };
         let asleep =
-            self.register_waiter(FrontWaiter::Fetch(ask.queues.clone(), ask.kinds.clone()));
-        let jobs = front.fetch(ask, wait).await?;
+            self.register_waiter(EngineWaiter::Fetch(ask.queues.clone(), ask.kinds.clone()));
+        let jobs = engine.fetch(ask, wait).await?;
         drop(asleep);
         Ok((jobs.first().map(|job| job.live.started_at), jobs))
     }
 
     pub(super) async fn renew(&self, leases: Vec<Renew>) -> Result<Vec<Renewed>, Error> {
-        match &self.front {
-            Some(front) => front.renew(leases).await,
+        match &self.engine {
+            Some(engine) => engine.renew(leases).await,
             None => self.store.renew(leases).await,
         }
     }
 
     pub(super) async fn seal(&self, group: GroupId) -> Result<bool, Error> {
-        if let Some(front) = &self.front {
-            return front.seal(group).await;
+        if let Some(engine) = &self.engine {
+            return engine.seal(group).await;
         }
         let applied = self.store.apply(vec![StoreWrite::Seal(group)]).await?.into_inner();
         Ok(matches!(applied.first(), Some(Applied::Yes(_))))
     }
 
-    /// The result of a job, from a front.
+    /// The result of a job, from an engine.
     pub(super) async fn result(
         &self,
-        front: &dyn EngineFront,
+        engine: &dyn SimulatedEngine,
         id: JobId,
         at_most: Span,
     ) -> Result<Option<Payload>, Error> {
-        let asleep = self.register_waiter(FrontWaiter::Result(id));
-        let result = front.result(id, at_most).await;
+        let asleep = self.register_waiter(EngineWaiter::Result(id));
+        let result = engine.result(id, at_most).await;
         drop(asleep);
         result
     }
 
-    fn register_waiter(&self, sleeper: FrontWaiter) -> WaiterGuard {
+    fn register_waiter(&self, sleeper: EngineWaiter) -> WaiterGuard {
         let mut context = self.context();
         let n = context.knowledge.waiters.last_key_value().map_or(0, |(n, _)| n + 1);
         context.knowledge.waiters.insert(n, sleeper);

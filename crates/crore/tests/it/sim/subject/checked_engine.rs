@@ -16,7 +16,7 @@ use crore::store::registry::{
 };
 use crore::store::{Error, StoreFuture};
 use crore::{Engine, Work};
-use crore_conformance::simulation::{EngineFront, EventResult, LocalResult};
+use crore_conformance::simulation::{EventResult, LocalResult, SimulatedEngine};
 use crore_core::machine::{self, JobEvent};
 use crore_core::{Batch, Clock, GroupId, Job, JobId, Name, Payload, Span, State, Time};
 use crore_testkit::history::PayloadHash;
@@ -227,7 +227,7 @@ impl CheckedEngine {
     }
 }
 
-impl EngineFront for CheckedEngine {
+impl SimulatedEngine for CheckedEngine {
     fn push(&self, batch: Batch) -> StoreFuture<'_, PushedBatch> {
         self.interruptible(async move {
             let pushes = self.engine.push_all(batch).await.map_err(to_store_error)?;
