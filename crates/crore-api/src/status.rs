@@ -33,6 +33,7 @@ pub const fn status(code: Code) -> StatusCode {
         | Code::LimitTooLong
         | Code::LimitTooDeep
         | Code::LimitRange
+        | Code::FairField
         | Code::Malformed
         | Code::FieldUnknown
         | Code::OutboundDenied

@@ -83,6 +83,8 @@ codes! {
     LimitTooDeep = "limit-too-deep",
     /// Rate, burst or concurrency of a limit out of range
     LimitRange = "limit-range",
+    /// Invalid field to share a queue by; `at` is the offset of the error
+    FairField = "fair-field",
     /// Malformed request: a body, parameter or header has the wrong syntax, type or shape
     Malformed = "malformed",
     /// Unknown field

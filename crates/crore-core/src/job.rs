@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+use crate::fair::FairKey;
 use crate::id::{Delivery, GroupId, JobId, OwnerId, Revision};
 use crate::limit::LimitKey;
 use crate::name::Name;
@@ -213,6 +214,10 @@ pub struct Spec {
     /// this field.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pusher: Option<OwnerId>,
+    /// The key under which the job shares its queue; computed from the queue's settings at push. `None`: the queue
+    /// is not shared.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fair: Option<FairKey>,
 }
 
 /// Default lease duration.
@@ -242,6 +247,7 @@ impl Spec {
             labels: BTreeMap::new(),
             trace: None,
             pusher: None,
+            fair: None,
         }
     }
 }

@@ -8,6 +8,7 @@
 pub mod caps;
 pub mod code;
 pub mod dependency;
+pub mod fair;
 pub mod group;
 pub mod handler;
 pub mod id;

@@ -5,3 +5,4 @@
 
 pub mod redis;
 pub mod sql;
+mod unsupported;

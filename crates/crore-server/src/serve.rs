@@ -83,11 +83,11 @@ pub(crate) fn open(config: &Config) -> anyhow::Result<Engine> {
 fn open_engine(config: &Config) -> anyhow::Result<Engine> {
     let mut options = Options::default();
     options.caps = config.caps.clone();
-    options.store = config.store.embedded;
-    options.queues = config.retention;
+    options.store = config.store.embedded.clone();
+    options.queues = config.retention.clone();
     if config.store.memory {
         let clock = Arc::new(SystemClock);
-        let store = Memory::new(clock.clone()).with_queues(options.queues);
+        let store = Memory::new(clock.clone()).with_queues(options.queues.clone());
         return Ok(Engine::on(Arc::new(store), clock, options)?);
     }
     let dir = &config.store.data;

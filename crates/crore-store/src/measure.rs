@@ -33,11 +33,11 @@ impl JobRecords for NoRecords {
     }
 }
 
-/// Builds an index of `n` copies of a job.
-pub fn index_of(n: u64, job: &NewJob) -> Result<Arc<dyn Send + Sync>, Error> {
+/// Builds an index of `n` jobs, each from its number.
+pub fn index_of(n: u64, job: impl Fn(u64) -> NewJob) -> Result<Arc<dyn Send + Sync>, Error> {
     let mut index = LocalIndex::<NoRecords>::default();
     for nth in 0..n {
-        index.push(Batch::from(job.clone()), Time::from_millis(nth as i64))?;
+        index.push(Batch::from(job(nth)), Time::from_millis(nth as i64))?;
     }
     Ok(Arc::new(index))
 }

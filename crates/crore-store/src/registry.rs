@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use crore_core::fair::FairShare;
 use crore_core::group::Group;
 use crore_core::limit::Limit;
 use crore_core::schedule::{Missed, Timing};
@@ -84,12 +85,14 @@ impl RegistryValue {
 
 section! {
     /// Retention of ended jobs in queues without settings of their own.
-    pub struct QueueSettings: Copy, Eq, Serialize, Deserialize = "retention" {
+    pub struct QueueSettings: Eq, Serialize, Deserialize = "retention" {
         //! These are the settings of a queue. A queue without a registry entry uses the settings
         //! that its store was opened with.
 
         /// Whether the queue is paused: its jobs are not handed out.
         paused: bool => false,
+        /// How the queue shares its claims between the values of a field; `None`: jobs are claimed in order.
+        fair: Option<Arc<FairShare>> => None,
         /// Retention of done and cancelled jobs.
         keep_done: Span as done_for: Span = "24h",
         /// Maximum number of done jobs per queue, and of cancelled jobs per queue.

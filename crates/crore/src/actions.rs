@@ -14,8 +14,8 @@ use crate::engine::EngineInner;
 use crate::error::Error;
 use crate::jobs::Jobs;
 
-/// Jobs per page of a bulk action.
-const PAGE: usize = 1000;
+/// Jobs per page of a bulk action. Other calls wait while a page is read and while it is changed.
+const PAGE: usize = 200;
 
 /// An action on a job.
 #[derive(Debug, Clone, PartialEq)]
@@ -264,7 +264,7 @@ impl EngineInner {
             let mut spec: Spec = (*job.spec).clone();
             spec.queue = changes.queue.clone().unwrap_or(spec.queue);
             spec.priority = changes.priority.unwrap_or(spec.priority);
-            spec.limits = self.limits.keys(&spec);
+            self.limits.set_keys(&mut spec);
             Arc::new(spec)
         });
         JobEvent::Edit(JobEdit { spec, due: changes.due })

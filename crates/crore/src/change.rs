@@ -268,7 +268,7 @@ impl EngineInner {
             }
         }
         let spec = next.spec.as_ref().unwrap_or(&job.spec);
-        if self.limits.keys(spec) != spec.limits {
+        if !self.limits.has_keys(spec) {
             self.update_limit_keys(std::iter::once(job.id));
         }
     }

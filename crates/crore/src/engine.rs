@@ -129,7 +129,8 @@ impl Engine {
     /// Opens the store in a directory with these options.
     pub fn open_with(dir: impl AsRef<Path>, options: Options) -> Result<Self, Error> {
         let clock = Arc::new(SystemClock);
-        let store_options = embedded::Options { queues: options.queues, ..options.store };
+        let store_options =
+            embedded::Options { queues: options.queues.clone(), ..options.store.clone() };
         let store = Embedded::open(dir.as_ref(), clock.clone(), store_options)?;
         let store = Arc::new(store);
         let mut engine = block_on(Self::without_thread(store.clone(), clock, options))?;

@@ -1,13 +1,16 @@
 //! Explains why a job is not running.
 
+use std::collections::BTreeSet;
+
 use crore_core::dependency::{self, Satisfaction};
+use crore_core::fair::{DEFAULT_WEIGHT, FairKey};
 use crore_core::group::Group;
 use crore_core::job::{Dependency, DependencyCondition, DependencyTarget, EndReason};
 use crore_core::limit::{LimitKey, Rate, Tat};
 use crore_core::{GroupId, Job, JobId, Name, Span, State, Time};
 use crore_store::jobs::JobSelector;
 use crore_store::registry::{RegistryTable, RegistryValue};
-use crore_store::views::ListQuery;
+use crore_store::views::{ListPage, ListQuery};
 
 use crate::engine::{Engine, EngineInner};
 use crate::error::Error;
@@ -103,6 +106,19 @@ pub enum Reason {
         /// How many jobs.
         jobs: usize,
         /// Whether there are more than were counted.
+        or_more: bool,
+    },
+    /// Its queue is shared: its key takes turns with other keys.
+    Shared {
+        /// The key of the job.
+        key: FairKey,
+        /// The weight of the key.
+        weight: u32,
+        /// How many ready jobs of its key come first.
+        place: usize,
+        /// How many other keys have ready jobs of its priority or a better one.
+        keys: usize,
+        /// Whether there are more jobs than were counted.
         or_more: bool,
     },
     /// No fetch waits on this engine for jobs of its queue and kind: its workers are busy, or there are none.
@@ -268,10 +284,36 @@ impl EngineInner {
         let query =
             ListQuery { state: State::Ready, queue, kind: None, after: None, n: MAX_JOBS_READ };
         let page = self.store.list(query).await?;
+        if let Some(key) = &job.spec.fair {
+            return Ok(self.shared(job, key, &page));
+        }
         let position = page.jobs.iter().position(|other| other.id == job.id);
         let (jobs, or_more) =
             position.map_or((page.jobs.len(), true), |position| (position, false));
         Ok((jobs > 0).then_some(Reason::Behind { jobs, or_more }))
+    }
+}
+
+impl EngineInner {
+    /// The share and the place of a job, counted in the first ready jobs of its queue; `None`: it is the next.
+    fn shared(&self, job: &Job, key: &FairKey, page: &ListPage) -> Option<Reason> {
+        let ready = page.jobs.iter();
+        let own = ready.clone().filter(|other| other.spec.fair.as_ref() == Some(key));
+        let position = own.clone().position(|other| other.id == job.id);
+        let others = ready.filter(|other| other.spec.priority <= job.spec.priority);
+        let others = others.filter_map(|other| other.spec.fair.as_ref());
+        let place = position.unwrap_or_else(|| own.count());
+        let keys = others.filter(|other| *other != key).collect::<BTreeSet<_>>().len();
+        let share = self.limits.share(&job.spec.queue);
+        let weight = share.map_or(DEFAULT_WEIGHT, |share| share.weight(key.as_str()));
+        let (key, or_more) = (key.clone(), page.next.is_some());
+        (place > 0 || keys > 0 || or_more).then_some(Reason::Shared {
+            key,
+            weight,
+            place,
+            keys,
+            or_more,
+        })
     }
 }
 

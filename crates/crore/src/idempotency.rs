@@ -264,6 +264,7 @@ fn comparable_spec(spec: &Spec) -> Spec {
     labels.retain(|name, _| !name.starts_with(RESERVED_PREFIX));
     Spec {
         limits: Vec::new(),
+        fair: None,
         group: None,
         after: Vec::new(),
         parent: None,

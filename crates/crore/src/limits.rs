@@ -1,8 +1,10 @@
 //! Rate and concurrency limits, and the engine's cache of them.
 
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
 
+use crore_core::fair::{FairKey, FairShare};
 use crore_core::job::Spec;
 use crore_core::limit::{Limit, LimitKey, keys_for};
 use crore_core::{Name, Revision};
@@ -13,7 +15,7 @@ use crate::drop_guard::DropGuard;
 use crate::engine::EngineInner;
 use crate::error::Error;
 
-/// Cache of all limits. A pushed job gets its limit keys from it.
+/// Cache of all limits and shared queues. A pushed job gets its limit keys and its fair key from it.
 #[derive(Debug, Default)]
 pub(crate) struct LimitCache {
     cached: RwLock<CachedLimits>,
@@ -21,15 +23,36 @@ pub(crate) struct LimitCache {
     changes: AtomicU64,
 }
 
+/// The definitions that decide about the keys of a job.
+#[derive(Debug, Default, PartialEq)]
+pub(crate) struct KeyRules {
+    limits: Vec<(Name, Limit)>,
+    shares: BTreeMap<Name, Arc<FairShare>>,
+}
+
+impl KeyRules {
+    fn limit_keys(&self, spec: &Spec) -> Vec<LimitKey> {
+        if self.limits.is_empty() {
+            return Vec::new();
+        }
+        let limits = self.limits.iter().map(|(name, limit)| (name, limit));
+        keys_for(limits, spec.queue.as_str(), spec.kind.as_str(), &spec.payload)
+    }
+
+    fn fair_key(&self, spec: &Spec) -> Option<FairKey> {
+        self.shares.get(&spec.queue).map(|share| share.key(spec))
+    }
+}
+
 #[derive(Debug, Default)]
 struct CachedLimits {
-    all: Arc<Vec<(Name, Limit)>>,
-    /// Value of `changes` before the limits were read from the store.
+    all: Arc<KeyRules>,
+    /// Value of `changes` before the definitions were read from the store.
     changes: u64,
 }
 
 impl LimitCache {
-    pub(crate) fn all(&self) -> Arc<Vec<(Name, Limit)>> {
+    pub(crate) fn all(&self) -> Arc<KeyRules> {
         Arc::clone(&self.cached().all)
     }
 
@@ -37,31 +60,38 @@ impl LimitCache {
         self.cached.read().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether no change was requested since the limits were read.
+    /// Whether no change was requested since the definitions were read.
     fn is_current(&self) -> bool {
         self.cached().changes == self.changes.load(Ordering::Acquire)
     }
 
-    /// The keys of the buckets that a job counts against.
-    pub(crate) fn keys(&self, spec: &Spec) -> Vec<LimitKey> {
+    /// Sets the limit keys and the fair key of a job.
+    pub(crate) fn set_keys(&self, spec: &mut Spec) {
         let all = self.all();
-        if all.is_empty() {
-            return Vec::new();
-        }
-        let limits = all.iter().map(|(name, limit)| (name, limit));
-        keys_for(limits, spec.queue.as_str(), spec.kind.as_str(), &spec.payload)
+        (spec.limits, spec.fair) = (all.limit_keys(spec), all.fair_key(spec));
     }
 
-    /// Caches limits that were read from the store, unless a read that started later has been cached already.
-    fn set(&self, changes: u64, limits: Vec<(Name, Limit)>) {
+    /// Whether a job has the keys that [`set_keys`](Self::set_keys) would set.
+    pub(crate) fn has_keys(&self, spec: &Spec) -> bool {
+        let all = self.all();
+        all.limit_keys(spec) == spec.limits && all.fair_key(spec) == spec.fair
+    }
+
+    /// How a queue is shared.
+    pub(crate) fn share(&self, queue: &Name) -> Option<Arc<FairShare>> {
+        self.cached().all.shares.get(queue).cloned()
+    }
+
+    /// Caches definitions that were read from the store, unless a read that started later has been cached already.
+    fn set(&self, changes: u64, rules: KeyRules) {
         let mut cached = self.cached.write().unwrap_or_else(PoisonError::into_inner);
         if changes < cached.changes {
             return;
         }
         cached.changes = changes;
         // Callers compare the `Arc` to detect a change.
-        if *cached.all != limits {
-            cached.all = Arc::new(limits);
+        if *cached.all != rules {
+            cached.all = Arc::new(rules);
         }
     }
 }
@@ -142,8 +172,8 @@ impl Limits<'_> {
 }
 
 impl EngineInner {
-    /// Changes the limits, reloads them, and starts to update the waiting jobs.
-    async fn change_limits(&self, define: Define) -> Result<Revision, Error> {
+    /// Changes a limit or how a queue is shared, reloads the definitions, and starts to update the waiting jobs.
+    pub(crate) async fn change_limits(&self, define: Define) -> Result<Revision, Error> {
         // Also on error: the change may have taken effect, so the cache is outdated.
         let sweep = DropGuard::new(|| {
             self.limits.changes.fetch_add(1, Ordering::AcqRel);
@@ -157,7 +187,7 @@ impl EngineInner {
         Ok(revision)
     }
 
-    /// Reloads the limits if they may have changed.
+    /// Reloads the limits and shared queues if they may have changed.
     pub(crate) async fn ensure_limits_current(&self) -> Result<(), Error> {
         if self.limits.is_current() || planted!("bug-28") {
             return Ok(());
@@ -165,7 +195,7 @@ impl EngineInner {
         self.load_limits().await
     }
 
-    /// Reloads the limits from the store.
+    /// Reloads the limits and shared queues from the store.
     pub(crate) async fn load_limits(&self) -> Result<(), Error> {
         let changes = self.limits.changes.load(Ordering::Acquire);
         let entries = self.entries(RegistryTable::Limits).await?.into_iter();
@@ -173,7 +203,12 @@ impl EngineInner {
             RegistryValue::Limit(limit) => Some((entry.name, limit)),
             _ => None,
         });
-        self.limits.set(changes, limits.collect());
+        let queues = self.entries(RegistryTable::Queues).await?.into_iter();
+        let shares = queues.filter_map(|entry| match entry.value {
+            RegistryValue::Queue(settings) => Some((entry.name, settings.fair?)),
+            _ => None,
+        });
+        self.limits.set(changes, KeyRules { limits: limits.collect(), shares: shares.collect() });
         Ok(())
     }
 }

@@ -112,10 +112,10 @@ impl EngineInner {
         Ok(BatchResult { now, groups, jobs })
     }
 
-    /// Adds handler defaults and limit keys to a job.
+    /// Adds handler defaults, limit keys and the fair key to a job.
     pub(crate) fn fill_in(&self, job: &mut NewJob) {
         self.fill_in_from_handler(job);
-        job.spec.limits = self.limits.keys(&job.spec);
+        self.limits.set_keys(&mut job.spec);
     }
 
     /// Publishes stored jobs, with the times at which the push began and was stored. `names` is empty if there was

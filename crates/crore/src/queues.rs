@@ -6,7 +6,7 @@ use std::task::Poll;
 
 use crore_core::{Name, Span, State};
 use crore_store::registry::{
-    Define, DefineAction, DefineGuard, QueueSettings, RegistryEntry, RegistryTable, RegistryValue,
+    Define, DefineGuard, QueueSettings, RegistryEntry, RegistryTable, RegistryValue,
 };
 
 use crate::engine::EngineInner;
@@ -50,9 +50,10 @@ impl Queues<'_> {
         self.inner.entries(RegistryTable::Queues).await
     }
 
-    /// Sets the settings of a queue.
+    /// Sets the settings of a queue. If they change how it is shared, upkeep shortly applies this to jobs that are
+    /// already waiting.
     pub async fn set(self, queue: Name, settings: QueueSettings) -> Result<(), Error> {
-        self.inner.define(Define::set(queue, RegistryValue::Queue(settings))).await.map(drop)
+        self.inner.define_queue(queue, settings, DefineGuard::Any).await
     }
 
     /// Changes some settings of a queue by compare-and-set: settings that other callers change concurrently are
@@ -109,7 +110,7 @@ impl EngineInner {
         change: impl Fn(&mut QueueSettings) + Send + Sync,
     ) -> Result<QueueSettings, Error> {
         let changed = self.change_queue_if(queue, change, |_| true).await?;
-        Ok(changed.unwrap_or(self.queues))
+        Ok(changed.unwrap_or_else(|| self.queues.clone()))
     }
 
     /// `None`: `accepts` does not hold.
@@ -126,19 +127,31 @@ impl EngineInner {
             }
             let (mut settings, guard) = self.settings_of(entry.as_ref());
             change(&mut settings);
-            let to = DefineAction::Set(RegistryValue::Queue(settings));
-            let define = Define {
-                name: queue.clone(),
-                action: to,
-                guard,
-                expires_after: None,
-                joint: false,
-            };
-            match self.define(define).await {
+            match self.define_queue(queue.clone(), settings.clone(), guard).await {
                 // Another caller changed the settings meanwhile: apply the change to the new ones.
                 Err(Error::Refused { .. }) => {}
-                defined => return defined.map(|_| Some(settings)),
+                defined => return defined.map(|()| Some(settings)),
             }
+        }
+    }
+
+    async fn define_queue(
+        &self,
+        queue: Name,
+        settings: QueueSettings,
+        guard: DefineGuard,
+    ) -> Result<(), Error> {
+        if let Some(fair) = &settings.fair {
+            fair.check()?;
+        }
+        self.ensure_limits_current().await?;
+        let is_shared_as_before = self.limits.share(&queue) == settings.fair;
+        let set = Define::set(queue, RegistryValue::Queue(settings));
+        let define = Define { guard, ..set };
+        if is_shared_as_before {
+            self.define(define).await.map(drop)
+        } else {
+            self.change_limits(define).await.map(drop)
         }
     }
 
@@ -173,9 +186,9 @@ impl EngineInner {
     fn settings_of(&self, entry: Option<&RegistryEntry>) -> (QueueSettings, DefineGuard) {
         match entry {
             Some(RegistryEntry { value: RegistryValue::Queue(settings), revision, .. }) => {
-                (*settings, DefineGuard::At(*revision))
+                (settings.clone(), DefineGuard::At(*revision))
             }
-            _ => (self.queues, DefineGuard::Absent),
+            _ => (self.queues.clone(), DefineGuard::Absent),
         }
     }
 }

@@ -111,6 +111,14 @@ fn reason(reason: &Reason) -> wire::Reason {
             let more = if *or_more { " or more" } else { "" };
             ("behind", format!("{jobs}{more} jobs of its queue are ahead of it"))
         }
+        Reason::Shared { key, weight, place, keys, or_more } => {
+            let (key, more) = (key.as_str(), if *or_more { " or more" } else { "" });
+            let detail = format!(
+                "the queue is shared: key `{key}` has weight {weight}; other keys with ready jobs: {keys}{more}; jobs \
+                 of its key ahead of it: {place}{more}"
+            );
+            ("shared", detail)
+        }
         Reason::NoWorkerWaiting => (
             "nobody-waits",
             "no worker on this server is waiting for jobs of its queue and kind".to_owned(),

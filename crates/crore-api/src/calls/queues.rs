@@ -1,12 +1,14 @@
 //! Queues: their jobs by state, and their settings.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use crore::store::registry::{QueueSettings, RegistryEntry, RegistryValue};
 use crore::store::views::JobCount;
+use crore_core::fair::{FairField, FairShare};
 use crore_core::{Code, Invalid, Name};
 use crore_wire::api::enums;
-use crore_wire::api::queues::{ChangeQueue, Drained, Queue, Queues, QueuesQuery};
+use crore_wire::api::queues::{ChangeQueue, Drained, Queue, QueueShare, Queues, QueuesQuery};
 use crore_wire::units::Period;
 
 use crate::if_match::{IfMatch, Tagged, tag_of};
@@ -79,12 +81,16 @@ impl Api {
                 return Err(Invalid::new(Code::CountRange, field, message).into());
             }
         }
+        let fair = changes.fair.map(|fair| fair.map(share_of).transpose()).transpose()?;
         let or_unlimited = |n: Option<u64>| n.unwrap_or(u64::MAX);
         let change = move |settings: &mut QueueSettings| {
             settings.keep_done = changes.keep_done.map_or(settings.keep_done, |keep| keep.0);
             settings.max_done = changes.max_done.map_or(settings.max_done, or_unlimited);
             settings.keep_dead = changes.keep_dead.map_or(settings.keep_dead, |keep| keep.0);
             settings.max_dead = changes.max_dead.map_or(settings.max_dead, or_unlimited);
+            if let Some(fair) = &fair {
+                settings.fair.clone_from(fair);
+            }
         };
         let accepts = |entry: Option<&RegistryEntry>| if_match.accepts(entry);
         if !self.engine().queues().change_if(name.clone(), change, accepts).await? {
@@ -132,6 +138,17 @@ fn add(states: &mut States, count: &JobCount) {
     }
 }
 
+/// The checked share of a request.
+fn share_of(share: QueueShare) -> Result<Arc<FairShare>, Invalid> {
+    let share = FairShare { by: FairField::parse(&share.by)?, weights: share.weights };
+    share.check()?;
+    Ok(Arc::new(share))
+}
+
+fn shown_share(share: &FairShare) -> QueueShare {
+    QueueShare { by: share.by.to_string(), weights: share.weights.clone() }
+}
+
 fn queue(name: &Name, settings: &QueueSettings, counts: States) -> Queue {
     Queue {
         name: name.to_string(),
@@ -141,5 +158,6 @@ fn queue(name: &Name, settings: &QueueSettings, counts: States) -> Queue {
         max_done: Some(settings.max_done).filter(|n| *n < u64::MAX),
         keep_dead: Period(settings.keep_dead),
         max_dead: Some(settings.max_dead).filter(|n| *n < u64::MAX),
+        fair: settings.fair.as_deref().map(shown_share),
     }
 }

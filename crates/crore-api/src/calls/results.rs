@@ -42,8 +42,8 @@ impl Api {
             return Ok(());
         }
         let why = format!(
-            "the result of job {id} needs the scope `read`, or the scope `push` and a token with the name of the one \
-             that pushed the job"
+            "the result of job {id} needs the scope `read`, or the scope `push` and a token with the same \
+             name as the token that pushed the job"
         );
         Err(Fault::new(Code::ScopeMissing, why))
     }

@@ -1,5 +1,6 @@
 //! Builder methods for new jobs.
 
+use crore_core::fair::FairKey;
 use crore_core::job::{ClientId, DependencyCondition, DueTime, ResultRetention, Spec};
 use crore_core::limit::LimitKey;
 use crore_core::push::{GroupRef, NewDependency, NewDependencyTarget, NewGroup};
@@ -92,6 +93,11 @@ pub(super) trait NewJobBuilder: Sized {
     fn limit_for(self, limit: &str, value: &str) -> Self {
         let key = LimitKey { limit: name(limit), value: Some(value.into()) };
         self.with(|job| job.spec.limits.push(key))
+    }
+
+    /// Shares its queue under a key.
+    fn fair(self, key: &str) -> Self {
+        self.with(|job| job.spec.fair = Some(FairKey::new(Some(key.into()))))
     }
 
     fn member(self, group: GroupRef) -> Self {

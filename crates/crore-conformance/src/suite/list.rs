@@ -216,6 +216,18 @@ macro_rules! conformance_whole_list {
         $($then)+! {
             breaks:
                 broken_jobs_are_listed_until_they_are_decided_upon;
+            fair:
+                keys_of_a_shared_queue_take_turns
+                a_key_with_a_larger_weight_gets_more_turns
+                jobs_of_one_key_keep_their_order
+                a_better_priority_precedes_any_turn
+                an_idle_key_does_not_save_its_turns
+                a_key_has_one_turn_over_all_its_kinds
+                a_limited_key_does_not_hold_up_the_others
+                keys_behind_one_limit_take_turns
+                turns_do_not_compare_between_queues
+                changed_weights_apply_from_the_next_claims
+                a_job_with_another_key_takes_the_turns_of_that_key;
             identity:
                 the_identity_of_a_store_does_not_change;
             lead:

@@ -1,5 +1,7 @@
 //! The fields of a job that a limit can refer to.
 
+use crate::code::Invalid;
+
 /// A field of a job: its kind, its queue, or a value in its payload.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum JobField {
@@ -9,6 +11,13 @@ pub enum JobField {
     Queue,
     /// A value in the payload.
     Payload(Path),
+}
+
+impl JobField {
+    /// Parses a field: `kind`, `queue`, `payload.tenant`, `payload.items[0]."a b"`.
+    pub fn parse(text: &str) -> Result<Self, Invalid> {
+        super::parse::parse_field(text)
+    }
 }
 
 /// The path of a value in a payload: 1 to 64 steps. Created by the parser only.

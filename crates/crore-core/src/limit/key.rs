@@ -45,7 +45,8 @@ pub(super) fn value_text(scalar: ScalarRef<'_>) -> Option<Arc<str>> {
     }
 }
 
-fn text_value(text: &str) -> Arc<str> {
+/// The key value for a string.
+pub(crate) fn text_value(text: &str) -> Arc<str> {
     let marked = text.starts_with('#');
     if text.len() + usize::from(marked) > MAX_VALUE || text.chars().any(char::is_control) {
         hashed(text).into()

@@ -42,17 +42,21 @@ mod sample;
 mod scalar;
 mod walk;
 
+use std::sync::Arc;
+
 use serde::de::Error as _;
 use serde::ser::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 pub use bucket::{Rate, RateGrant, Tat};
 pub use field::{JobField, Path};
+pub(crate) use key::text_value;
 pub use key::{LimitKey, MAX_VALUE};
 pub use matcher::Matcher;
 pub use point::point_at;
 
 use crate::code::{Code, Invalid};
+use crate::job::Spec;
 use crate::name::Name;
 use crate::payload::Payload;
 use matcher::MatchContext;
@@ -108,6 +112,14 @@ impl Limit {
     pub fn key(&self, name: &Name, queue: &str, kind: &str, payload: &Payload) -> Option<LimitKey> {
         keys_for([(name, self)].into_iter(), queue, kind, payload).pop()
     }
+}
+
+/// The value of a field of a job, in the form of [`LimitKey::value`].
+pub(crate) fn field_text(field: &JobField, spec: &Spec) -> Option<Arc<str>> {
+    let mut paths = Vec::new();
+    field.collect_path(&mut paths);
+    let context = MatchContext::new(spec.queue.as_str(), spec.kind.as_str(), &spec.payload, paths);
+    context.value(field).and_then(key::value_text)
 }
 
 /// The buckets that a job counts against, sorted by limit name. The payload is parsed at most once, and

@@ -17,6 +17,13 @@ pub(super) fn parse(text: &str) -> Result<Limit, Invalid> {
     parser.clauses(matcher)
 }
 
+/// Parses a single field.
+pub(super) fn parse_field(text: &str) -> Result<JobField, Invalid> {
+    let mut parser = Parser::new(text)?;
+    let field = parser.field("`kind` or `payload`")?;
+    if parser.token == LimitToken::End { Ok(field) } else { Err(parser.unexpected("the end")) }
+}
+
 pub(super) struct Parser<'a> {
     pub(super) lexer: Lexer<'a>,
     /// The current token, and its byte offset.

@@ -11,6 +11,7 @@ use crore_store::registry::{Define, Defined, RegistryEntry, RegistryTable};
 use crore_store::{Committed, Error, Jobs, Registry, StoreFuture};
 
 use super::Redis;
+use crate::unsupported::check_definitions;
 
 /// The answer to a write, once its scripts have run; as durable as Redis is configured.
 fn committed<'a, T>(
@@ -48,6 +49,9 @@ impl Jobs for Redis {
 
 impl Registry for Redis {
     fn define(&self, definitions: Vec<Define>) -> StoreFuture<'_, Committed<Vec<Defined>>> {
+        if let Err(refused) = check_definitions(&definitions) {
+            return Box::pin(std::future::ready(Err(refused)));
+        }
         committed(self.define_all(definitions))
     }
 

@@ -69,10 +69,12 @@ pub(crate) struct HandlerArgs {
     /// When a job is done, push a job of this kind for each item of the result; may be repeated
     #[arg(long, value_name = "KIND")]
     next: Vec<String>,
-    /// When a job is done, push a job of this kind whose payload is a summary of the run, for example for a slack handler; may be repeated
+    /// When a job is done, push a job of this kind whose payload is a summary of the run, for example for a slack
+    /// handler; may be repeated
     #[arg(long, value_name = "KIND")]
     on_success: Vec<String>,
-    /// When a job is dead, push a job of this kind whose payload is a summary of the run, for example for a slack handler; may be repeated
+    /// When a job is dead, push a job of this kind whose payload is a summary of the run, for example for a slack
+    /// handler; may be repeated
     #[arg(long, value_name = "KIND")]
     on_failure: Vec<String>,
     /// Repeat interval: when a job ends, it is pushed again, due a whole number of intervals after its first due time

@@ -46,7 +46,7 @@ pub(crate) enum QueueCommand {
         #[arg(long, value_name = "DURATION", default_value = "60s")]
         r#for: Period,
     },
-    /// Set the retention of ended jobs in a queue
+    /// Set the retention of ended jobs in a queue, or how it is shared
     Set(QueueArgs),
 }
 
@@ -66,6 +66,32 @@ pub(crate) struct QueueArgs {
     /// Maximum number of dead jobs to keep
     #[arg(long, value_name = "N")]
     max_dead: Option<u64>,
+    /// Deliver jobs in turns between the values of a field, such as payload.tenant or label.team
+    #[arg(long, value_name = "FIELD")]
+    fair_by: Option<String>,
+    /// Weight of a value of the field, 1 to 1000; repeatable. Other values have weight 1
+    #[arg(long = "weight", value_name = "VALUE=N", value_parser = weight, requires = "fair_by")]
+    weights: Vec<(String, u32)>,
+    /// Stop sharing the queue
+    #[arg(long, conflicts_with = "fair_by")]
+    no_fair: bool,
+}
+
+impl QueueArgs {
+    fn share(&self) -> Option<Value> {
+        if self.no_fair {
+            return Some(Value::Null);
+        }
+        let weights: serde_json::Map<String, Value> =
+            self.weights.iter().map(|(value, weight)| (value.clone(), (*weight).into())).collect();
+        self.fair_by.as_ref().map(|by| json!({ "by": by, "weights": weights }))
+    }
+}
+
+fn weight(text: &str) -> Result<(String, u32), String> {
+    let parts =
+        text.rsplit_once('=').and_then(|(value, n)| Some((value.to_owned(), n.parse().ok()?)));
+    parts.ok_or_else(|| "expected VALUE=N, such as acme=3".to_owned())
 }
 
 pub(crate) fn run(mut call: CommandContext, command: QueueCommand) -> anyhow::Result<ExitCode> {
@@ -89,6 +115,7 @@ pub(crate) fn run(mut call: CommandContext, command: QueueCommand) -> anyhow::Re
                 ("max_done", set.max_done.map(Into::into)),
                 ("keep_dead", set.keep_dead.map(|keep| json!(keep))),
                 ("max_dead", set.max_dead.map(Into::into)),
+                ("fair", set.share()),
             ]);
             let path = format!("/v1/queues/{}", path_segment(&set.queue));
             let queue = call.client.call(&Method::PATCH, &path, &body)?;

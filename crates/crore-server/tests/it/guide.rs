@@ -35,6 +35,7 @@ pages! {
     limits, "docs/guide/limits.md", ["tenants"];
     load_tests, "docs/guide/load-tests.md", ["every job was finished once\n"];
     observability, "docs/guide/observability.md", [];
+    fair_share, "docs/guide/fair-share.md", [];
     priorities, "docs/guide/priorities.md", [];
     results, "docs/guide/results.md", ["HELLO"];
     retries, "docs/guide/retries.md", ["exit code 1"];

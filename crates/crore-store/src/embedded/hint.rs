@@ -18,6 +18,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
+use crore_core::fair::FairKey;
 use crore_core::id::JobMap;
 use crore_core::job::ClientId;
 use crore_core::limit::LimitKey;
@@ -27,12 +28,12 @@ use super::codec::{ByteReader, Damaged, LiveHead, Put, peek_live, peek_spec};
 use super::frame::{FrameHeader, NUMBER_LIMIT};
 use super::record::{Hole, LogRecord, Meta, RecordLocation, read_number};
 use super::segment::VERSION;
-use crate::local::SideKey;
+use crate::local::{LaneKey, SideKey};
 
 const MAGIC: &[u8; 8] = b"crorehnt";
 
-/// Queue, kind and limit keys.
-pub(crate) type LaneKey = (Name, Name, Vec<LimitKey>);
+/// Magic of a hint with fair keys, which a lane has at its end.
+const MAGIC_FAIR: &[u8; 8] = b"crorehnf";
 
 /// The state of one job after a segment.
 #[derive(Debug, Clone, PartialEq)]
@@ -117,7 +118,7 @@ impl HintBuilder {
         match LogRecord::read(body)? {
             LogRecord::Put { id, spec, live } => {
                 let head = peek_spec(&mut ByteReader::new(spec))?;
-                let lane = self.lane(head.queue, head.kind, head.limits)?;
+                let lane = self.lane(head.queue, head.kind, head.limits, head.fair)?;
                 let live = self.live(id, live)?;
                 let item = job_item((location, location), (Some(lane), head.priority), live);
                 self.set(id, Some(HintJob { client: head.client_id, ..item }));
@@ -186,14 +187,25 @@ impl HintBuilder {
         Ok(head)
     }
 
-    fn lane(&mut self, queue: &str, kind: &str, limits: Vec<LimitKey>) -> Result<u32, Damaged> {
+    fn lane(
+        &mut self,
+        queue: &str,
+        kind: &str,
+        limits: Vec<LimitKey>,
+        fair: Option<FairKey>,
+    ) -> Result<u32, Damaged> {
         // Jobs of one lane tend to be adjacent.
-        let same = |(q, k, l): &LaneKey| q.as_str() == queue && k.as_str() == kind && *l == limits;
+        let same = |lane: &LaneKey| {
+            lane.queue.as_str() == queue
+                && lane.kind.as_str() == kind
+                && lane.limits == limits
+                && lane.fair == fair
+        };
         if let Some(last) = self.lanes.last().filter(|lane| same(lane)) {
             return Ok(self.numbers.get(last).copied().unwrap_or_default());
         }
         let name = |text| Name::new("name", text).map_err(|_| Damaged("invalid name"));
-        let key = (name(queue)?, name(kind)?, limits);
+        let key = LaneKey { queue: name(queue)?, kind: name(kind)?, limits, fair };
         if let Some(number) = self.numbers.get(&key) {
             return Ok(*number);
         }
@@ -219,8 +231,12 @@ impl HintBuilder {
         out.put_var(self.meta.last_delivery);
         out.put_var(self.meta.revision);
         out.put_var(self.lanes.len() as u64);
-        for (queue, kind, limits) in &self.lanes {
-            put_lane(queue, kind, limits, &mut out);
+        let is_fair = self.lanes.iter().any(|lane| lane.fair.is_some());
+        for lane in &self.lanes {
+            put_lane(lane, &mut out);
+            if is_fair {
+                out.put_option(lane.fair.as_ref().map(FairKey::as_str), Put::put_text);
+            }
         }
         out.put_var(self.jobs.len() as u64);
         let mut before = JobId(0);
@@ -234,7 +250,7 @@ impl HintBuilder {
         out.put_var(self.sides.len() as u64);
         self.sides.values().for_each(|body| out.put_chunk(body));
         let mut all = Vec::with_capacity(out.len() + 16);
-        all.extend_from_slice(MAGIC);
+        all.extend_from_slice(if is_fair { MAGIC_FAIR } else { MAGIC });
         all.put_u32(VERSION);
         all.put_u32(crc32c::crc32c(&out));
         all.extend_from_slice(&out);
@@ -257,11 +273,11 @@ fn job_item(
     HintJob { location, base, lane, priority, state, broken, at, lease_until, result_until, client }
 }
 
-fn put_lane(queue: &Name, kind: &Name, limits: &[LimitKey], out: &mut Vec<u8>) {
-    out.put_text(queue.as_str());
-    out.put_text(kind.as_str());
-    out.put_var(limits.len() as u64);
-    for key in limits {
+fn put_lane(lane: &LaneKey, out: &mut Vec<u8>) {
+    out.put_text(lane.queue.as_str());
+    out.put_text(lane.kind.as_str());
+    out.put_var(lane.limits.len() as u64);
+    for key in &lane.limits {
         out.put_text(key.limit.as_str());
         out.put_option(key.value.as_deref(), Put::put_text);
     }
@@ -329,7 +345,9 @@ impl<'a> Hint<'a> {
     /// Checks the hint of this segment and reads its fixed part and lanes.
     pub(crate) fn read(bytes: &'a [u8], segment: u32, seed: u64) -> Result<Self, Damaged> {
         let mut reader = ByteReader::new(bytes);
-        if reader.bytes(MAGIC.len())? != MAGIC || reader.u32()? != VERSION {
+        let magic = reader.bytes(MAGIC.len())?;
+        let is_fair = magic == MAGIC_FAIR;
+        if magic != MAGIC && !is_fair || reader.u32()? != VERSION {
             return Err(Damaged("not a hint"));
         }
         if reader.u32()? != crc32c::crc32c(reader.rest()) {
@@ -344,7 +362,7 @@ impl<'a> Hint<'a> {
             return Err(Damaged("number out of range"));
         }
         let meta = Meta::read(&mut reader)?;
-        let lanes = reader.list(3, |r| Ok((r.name()?, r.name()?, r.list(2, limit_key)?)))?;
+        let lanes = reader.list(3, |reader| get_lane(reader, is_fair))?;
         let summary = HintSummary { segment, end, first, last, synced, oldest, at, meta };
         Ok(Self { summary, lanes, reader })
     }
@@ -364,6 +382,12 @@ impl<'a> Hint<'a> {
         }
         Ok(())
     }
+}
+
+fn get_lane(reader: &mut ByteReader<'_>, is_fair: bool) -> Result<LaneKey, Damaged> {
+    let (queue, kind, limits) = (reader.name()?, reader.name()?, reader.list(2, limit_key)?);
+    let fair = if is_fair { reader.option(ByteReader::text)? } else { None };
+    Ok(LaneKey { queue, kind, limits, fair: fair.map(|text| FairKey::new(Some(text.into()))) })
 }
 
 fn limit_key(reader: &mut ByteReader<'_>) -> Result<LimitKey, Damaged> {

@@ -7,7 +7,7 @@ use crate::registry::QueueSettings;
 
 section! {
     /// Options of the embedded store.
-    pub struct Options: Copy, Eq = "store" {
+    pub struct Options: Eq = "store" {
         //! The defaults suit nearly all workloads. Existing files keep their size.
 
         /// When a change is acknowledged. `always`: after it is synced to disk, so that it survives a power

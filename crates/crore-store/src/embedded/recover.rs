@@ -68,14 +68,14 @@ impl EmbeddedInner {
         options: Options,
         seed: u64,
     ) -> Result<(Self, OpenReport), Error> {
-        let opening = StoreOpening::read_files(&*disk, options)?;
+        let opening = StoreOpening::read_files(&*disk, &options)?;
         let Recovered { mut local, numbers, last, found } = match opening.seed() {
             None => opening.create(seed)?,
             Some(seed) => opening.recover(seed)?,
         };
         let commit = local.records().pending.commit - 1;
         local.restore_numbers(numbers.last_id, next_epoch(numbers.last_delivery), numbers.revision);
-        local.set_defaults(options.queues);
+        local.set_defaults(options.queues.clone());
         let id = local.identity_or(StoreId::draw);
         let meta = local.meta();
         local.records_mut().append_meta(meta);
@@ -133,7 +133,7 @@ pub(crate) struct StoreOpening<'a> {
 }
 
 impl<'a> StoreOpening<'a> {
-    fn read_files(disk: &'a dyn Disk, options: Options) -> Result<Self, Error> {
+    fn read_files(disk: &'a dyn Disk, options: &Options) -> Result<Self, Error> {
         let names = disk.list().map_err(unavailable)?;
         backup::check_mark(disk, &names)?;
         let numbers: Vec<u64> = names.iter().filter_map(|name| segment::number(name)).collect();
@@ -144,7 +144,8 @@ impl<'a> StoreOpening<'a> {
         }
         let next_name = numbers.iter().max().map_or(1, |n| n + 1);
         let (segments, spare, unknown) = (BTreeMap::new(), Vec::new(), Vec::new());
-        let mut opening = Self { disk, options, segments, spare, unknown, next_name };
+        let mut opening =
+            Self { disk, options: options.clone(), segments, spare, unknown, next_name };
         for name in numbers {
             opening.add(name)?;
         }
@@ -229,8 +230,8 @@ impl<'a> StoreOpening<'a> {
         let size = segment::size(1, self.options.segment_bytes);
         let name = self.next_name;
         let head = SegmentHead { segment: 1, seed, size };
-        let segment =
-            make_segment(self.disk, (name, head), |_| AfterPart::Continue).map_err(unavailable)?;
+        let segment = make_segment(self.disk, (name, head), |_| AfterPart::Continue(0))
+            .map_err(unavailable)?;
         let mut log = Log::new(seed, PendingCommit::new(1, 1, HEAD_BYTES as u64));
         log.next_name = name + 1;
         log.segments.insert(1, segment);

@@ -36,6 +36,7 @@ use dependencies::Dependencies;
 pub(crate) use index_position::IndexPosition;
 use keys::JobKeys;
 pub(crate) use keys::KeyLock;
+pub(crate) use lanes::LaneKey;
 use lanes::Lanes;
 use notes::NoteTable;
 pub(crate) use records::{JobRecord, JobRecords, MemoryRecords};
@@ -110,7 +111,7 @@ impl<R: JobRecords> LocalIndex<R> {
     }
 
     /// Sets the settings of queues without settings of their own.
-    pub(crate) const fn set_defaults(&mut self, settings: QueueSettings) {
+    pub(crate) fn set_defaults(&mut self, settings: QueueSettings) {
         self.definitions.defaults = settings;
     }
 

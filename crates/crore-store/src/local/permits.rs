@@ -6,7 +6,7 @@ use crore_core::limit::{Limit, LimitKey, Tat};
 use crore_core::{Name, Time};
 
 use super::arena::Arena;
-use super::lanes::LaneHead;
+use super::lanes::{FairHeads, LaneHead, TurnHead};
 use super::side::SideKey;
 
 /// The bucket of a limit for one key value.
@@ -21,7 +21,24 @@ pub(crate) struct LimitBucket {
     lanes: u32,
     /// Lanes parked here, by partition. When a permit becomes free, the first lane of each partition
     /// is tried.
-    pub(crate) parked: BTreeMap<u32, BTreeSet<LaneHead>>,
+    pub(crate) parked: BTreeMap<u32, ParkedLanes>,
+}
+
+/// The lanes of one partition that are parked at a bucket.
+#[derive(Debug, Default)]
+pub(crate) struct ParkedLanes {
+    /// Lanes without a share.
+    pub(crate) plain: BTreeSet<LaneHead>,
+    /// Lanes with a share.
+    pub(crate) fair: Option<Box<FairHeads>>,
+    /// Position of the bucket among the armed buckets of the partition.
+    pub(crate) armed: Option<TurnHead>,
+}
+
+impl ParkedLanes {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.plain.is_empty() && self.fair.as_ref().is_none_or(|fair| fair.is_empty())
+    }
 }
 
 /// Why a bucket has no permit.

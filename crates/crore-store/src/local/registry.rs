@@ -46,8 +46,8 @@ impl RegistryEntries {
     /// Effective settings of a queue.
     pub(crate) fn settings(&self, queue: &Name, now: Time) -> QueueSettings {
         match self.get(RegistryTable::Queues, queue, now) {
-            Some(RegistryEntry { value: RegistryValue::Queue(settings), .. }) => *settings,
-            _ => self.defaults,
+            Some(RegistryEntry { value: RegistryValue::Queue(settings), .. }) => settings.clone(),
+            _ => self.defaults.clone(),
         }
     }
 
@@ -142,7 +142,7 @@ impl<R: JobRecords> LocalIndex<R> {
         dropped
     }
 
-    /// Puts a changed limit or pause into effect.
+    /// Puts a changed limit, pause or fair share into effect.
     pub(super) fn put_into_effect(
         &mut self,
         table: RegistryTable,
@@ -159,9 +159,12 @@ impl<R: JobRecords> LocalIndex<R> {
                 self.lanes.reopen_all(name);
             }
             RegistryTable::Queues => {
-                let paused =
-                    matches!(&value, Some(RegistryValue::Queue(settings)) if settings.paused);
+                let (paused, fair) = match value {
+                    Some(RegistryValue::Queue(settings)) => (settings.paused, settings.fair),
+                    _ => (false, None),
+                };
                 self.lanes.pause(name, paused);
+                self.lanes.set_fair_share(name, fair);
             }
             RegistryTable::Schedules
             | RegistryTable::Handlers

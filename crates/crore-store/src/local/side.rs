@@ -14,6 +14,7 @@ use crore_core::{GroupId, JobId, Name, Revision, Time};
 use super::LocalIndex;
 use super::index_position::IndexPosition;
 use super::keys::KeyLock;
+use super::lanes::LaneKey;
 use super::notes::{LogLine, ProgressNote};
 use super::records::JobRecords;
 use crate::StoreId;
@@ -153,9 +154,9 @@ impl<R: JobRecords> LocalIndex<R> {
     }
 
     /// Returns the lane numbers for jobs that are about to be restored.
-    pub(crate) fn restore_lanes(&mut self, lanes: &[(Name, Name, Vec<LimitKey>)]) -> Vec<u32> {
-        let number = |(queue, kind, limits): &(Name, Name, Vec<LimitKey>)| {
-            self.lanes.lane_or_new(queue, kind, limits)
+    pub(crate) fn restore_lanes(&mut self, lanes: &[LaneKey]) -> Vec<u32> {
+        let number = |LaneKey { queue, kind, limits, fair }: &LaneKey| {
+            self.lanes.lane_or_new(queue, kind, limits, fair.as_ref())
         };
         lanes.iter().map(number).collect()
     }

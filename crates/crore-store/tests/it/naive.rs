@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
+use crore_core::fair::{FairField, FairKey, FairShare, STEP, Turn};
 use crore_core::job::{DueTime, JobRetention};
 use crore_core::limit::{Limit, LimitKey, Tat};
 use crore_core::machine::{JobEdit, JobEvent, Outcome, RetryDirective, decide};
@@ -21,24 +22,56 @@ const LIMITS: [(&str, [&str; 2]); 3] = [
     ("both", ["rate 3/1s burst 1 concurrency 1", "concurrency 1"]),
 ];
 
+/// Weights of the fair keys `0`, `1` and `2`.
+const WEIGHTS: [[u32; 3]; 3] = [[1, 1, 1], [1, 3, 2], [7, 1, 1000]];
+
 #[derive(Debug, Clone)]
 enum Step {
-    Push { queue: usize, kind: usize, priority: i32, limits: [Option<u8>; 3], later: u64 },
-    Claim { queues: [bool; 3], kind: Option<usize>, n: usize, strict: bool },
-    Finish { nth: usize, how: u8 },
+    Push {
+        queue: usize,
+        kind: usize,
+        priority: i32,
+        limits: [Option<u8>; 3],
+        fair: Option<u8>,
+        later: u64,
+    },
+    Claim {
+        queues: [bool; 3],
+        kind: Option<usize>,
+        n: usize,
+        strict: bool,
+    },
+    Finish {
+        nth: usize,
+        how: u8,
+    },
     Cancel(usize),
-    Reorder { nth: usize, priority: i32 },
+    Reorder {
+        nth: usize,
+        priority: i32,
+    },
     Wait(u64),
-    Limit { which: usize, text: Option<usize> },
-    Pause { queue: usize, paused: bool },
+    Limit {
+        which: usize,
+        text: Option<usize>,
+    },
+    Pause {
+        queue: usize,
+        paused: bool,
+    },
+    Weigh {
+        queue: usize,
+        weights: usize,
+    },
 }
 
 fn steps() -> impl Strategy<Value = Vec<Step>> {
     let limits = proptest::array::uniform3(proptest::option::weighted(0.4, 0u8..3));
+    let fair = proptest::option::weighted(0.7, 0u8..3);
     let step = prop_oneof![
-        8 => (0usize..3, 0usize..2, -1i32..2, limits, prop_oneof![4 => Just(0u64), 1 => 1u64..900])
-            .prop_map(|(queue, kind, priority, limits, later)| {
-                Step::Push { queue, kind, priority, limits, later }
+        8 => (0usize..3, 0usize..2, -1i32..2, limits, fair, prop_oneof![4 => Just(0u64), 1 => 1u64..900])
+            .prop_map(|(queue, kind, priority, limits, fair, later)| {
+                Step::Push { queue, kind, priority, limits, fair, later }
             }),
         6 => (any::<[bool; 3]>(), proptest::option::weighted(0.3, 0usize..2), 1usize..4, any::<bool>())
             .prop_map(|(queues, kind, n, strict)| Step::Claim { queues, kind, n, strict }),
@@ -48,6 +81,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
         3 => prop_oneof![1u64..400, Just(1000), Just(5000)].prop_map(Step::Wait),
         1 => (0usize..3, proptest::option::of(0usize..2)).prop_map(|(which, text)| Step::Limit { which, text }),
         1 => (0usize..3, any::<bool>()).prop_map(|(queue, paused)| Step::Pause { queue, paused }),
+        1 => (0usize..3, 0usize..3).prop_map(|(queue, weights)| Step::Weigh { queue, weights }),
     ];
     proptest::collection::vec(step, 1..80)
 }
@@ -69,19 +103,41 @@ struct NaiveModel {
     clock: Arc<FakeClock>,
     store: Memory,
     ids: Vec<JobId>,
+    /// A claim that merges shared queues may or may not try a job whose rate is exhausted, which changes the rate's
+    /// counter: a model with rates does not predict such claims.
+    has_rates: bool,
     limits: BTreeMap<Name, Limit>,
     tats: BTreeMap<LimitKey, Tat>,
     paused: [bool; 3],
+    weights: [usize; 3],
+    turns: BTreeMap<(Name, FairKey), Turn>,
+    virtual_times: BTreeMap<Name, Turn>,
 }
 
 impl NaiveModel {
     fn new() -> Self {
+        Self::with_rates(true)
+    }
+
+    fn with_rates(has_rates: bool) -> Self {
         let clock = Arc::new(FakeClock::default());
         let store = Memory::new(clock.clone());
         let (limits, tats) = (BTreeMap::new(), BTreeMap::new());
-        let mut world = Self { clock, store, ids: Vec::new(), limits, tats, paused: [false; 3] };
+        let mut world = Self {
+            clock,
+            store,
+            ids: Vec::new(),
+            has_rates,
+            limits,
+            tats,
+            paused: [false; 3],
+            weights: [0; 3],
+            turns: BTreeMap::new(),
+            virtual_times: BTreeMap::new(),
+        };
         for which in 0..3 {
             world.limit(which, Some(0));
+            world.set_queue(which);
         }
         world
     }
@@ -98,7 +154,10 @@ impl NaiveModel {
         let (limit, texts) = LIMITS[which];
         let define = match text {
             Some(text) => {
-                let parsed = Limit::parse(texts[text]).expect("a valid limit");
+                let mut parsed = Limit::parse(texts[text]).expect("a valid limit");
+                if !self.has_rates {
+                    parsed.rate = None;
+                }
                 self.limits.insert(name(limit), parsed.clone());
                 Define::set(name(limit), RegistryValue::Limit(parsed))
             }
@@ -110,9 +169,59 @@ impl NaiveModel {
         assert_eq!(now(self.store.define(vec![define])).get().len(), 1);
     }
 
+    /// Whether a claim merges queues of which one is shared. Its order between queues of one priority is not promised:
+    /// it depends on whether the first job of a shared queue was tried before and found without a permit.
+    fn merges_shares(&self, ask: &Claim) -> bool {
+        let is_shared = |job: &Job| job.spec.fair.is_some() && ask.queues.contains(&job.spec.queue);
+        ask.order == QueueOrder::Merged
+            && ask.queues.len() > 1
+            && self.in_state(State::Ready).iter().any(is_shared)
+    }
+
+    /// Checks what is promised of a claim that merges shared queues: each job is the first with a permit of its
+    /// queue, no other queue has one of a better priority, and none with a permit is left out.
+    fn claim_merged(&mut self, ask: &Claim) {
+        let mut ready = self.ready_jobs(ask);
+        let mut held = self.held_permits();
+        let claimed = now(self.store.claim(ask.clone()));
+        for job in &claimed.jobs {
+            let jobs = ready.iter().map(|(_, job)| job);
+            let free: Vec<&Job> = jobs.filter(|job| self.has_permits(&job.spec, &held)).collect();
+            let of_queue = free.iter().filter(|other| other.spec.queue == job.spec.queue);
+            let first = of_queue
+                .min_by_key(|job| (job.spec.priority, self.turn(&job.spec), job.live.due, job.id));
+            let first = first.map(|job| job.id);
+            assert_eq!(first, Some(job.id), "the first of queue {}", job.spec.queue);
+            let best = free.iter().map(|job| job.spec.priority).min();
+            assert_eq!(best, Some(job.spec.priority), "the best priority");
+            assert!(self.permits(&job.spec, &mut held));
+            self.take_turn(&job.spec);
+            ready.retain(|(_, other)| other.id != job.id);
+        }
+        let is_left = ready.iter().any(|(_, job)| self.has_permits(&job.spec, &held));
+        assert!(claimed.jobs.len() == ask.n || !is_left, "a job with a permit is left");
+    }
+
     /// The jobs that a claim must return: examines every ready job in order, and recounts every
     /// permit.
     fn expected(&mut self, ask: &Claim) -> Vec<JobId> {
+        let mut ready = self.ready_jobs(ask);
+        let mut held = self.held_permits();
+        let mut taken = Vec::new();
+        while taken.len() < ask.n
+            && let Some(index) = self.best(&ready)
+        {
+            let (_, job) = ready.remove(index);
+            if self.permits(&job.spec, &mut held) {
+                taken.push(job.id);
+                self.take_turn(&job.spec);
+            }
+        }
+        taken
+    }
+
+    /// Ready jobs that a claim names, with the position of their queue if the order is strict.
+    fn ready_jobs(&self, ask: &Claim) -> Vec<(usize, Job)> {
         let mut ready: Vec<(usize, Job)> = Vec::new();
         for job in self.in_state(State::Ready) {
             let asked = ask.queues.iter().position(|queue| *queue == job.spec.queue);
@@ -124,18 +233,74 @@ impl NaiveModel {
                 ready.push((place, job));
             }
         }
-        ready.sort_by_key(|(place, job)| (*place, job.spec.priority, job.live.due, job.id));
+        ready
+    }
+
+    fn held_permits(&self) -> BTreeMap<LimitKey, u32> {
         let mut held: BTreeMap<LimitKey, u32> = BTreeMap::new();
         for job in self.in_state(State::Running) {
             job.spec.limits.iter().for_each(|key| *held.entry(key.clone()).or_default() += 1);
         }
-        let mut taken = Vec::new();
-        for (_, job) in ready {
-            if taken.len() < ask.n && self.permits(&job.spec, &mut held) {
-                taken.push(job.id);
-            }
+        held
+    }
+
+    /// The job to try next: of each queue the first by priority, turn, due time and id; of these the first by
+    /// priority, due time and id.
+    fn best(&self, ready: &[(usize, Job)]) -> Option<usize> {
+        let mut firsts = BTreeMap::new();
+        for (index, (place, job)) in ready.iter().enumerate() {
+            let spec = &job.spec;
+            let key = (spec.priority, self.turn(spec), job.live.due, job.id);
+            let first = firsts.entry((place, &spec.queue)).or_insert((key, index));
+            *first = (*first).min((key, index));
         }
-        taken
+        let merged = firsts.into_iter().map(|((place, _), ((priority, _, due, id), index))| {
+            ((place, priority, due, id), index)
+        });
+        merged.min().map(|(_, index)| index)
+    }
+
+    fn turn(&self, spec: &Spec) -> Turn {
+        let key = spec.fair.as_ref().map(|fair| (spec.queue.clone(), fair.clone()));
+        key.and_then(|key| self.turns.get(&key).copied()).unwrap_or(0)
+    }
+
+    fn take_turn(&mut self, spec: &Spec) {
+        let Some(fair) = &spec.fair else { return };
+        let queue = QUEUES.iter().position(|queue| *queue == spec.queue.as_str()).expect("a queue");
+        let weight = WEIGHTS[self.weights[queue]][fair.as_str().parse::<usize>().expect("a key")];
+        let now = self.virtual_times.entry(spec.queue.clone()).or_default();
+        let start = self.turns.entry((spec.queue.clone(), fair.clone())).or_default();
+        *now = (*start).max(*now);
+        *start = *now + STEP / u64::from(weight);
+    }
+
+    fn set_queue(&self, queue: usize) {
+        let weights = WEIGHTS[self.weights[queue]].iter().enumerate();
+        let weights = weights.map(|(key, weight)| (key.to_string(), *weight)).collect();
+        let by = FairField::parse("payload.tenant").expect("a field");
+        let fair = Some(Arc::new(FairShare { by, weights }));
+        let settings =
+            QueueSettings { paused: self.paused[queue], fair, ..QueueSettings::default() };
+        let define = Define::set(name(QUEUES[queue]), RegistryValue::Queue(settings));
+        assert_eq!(now(self.store.define(vec![define])).get().len(), 1);
+    }
+
+    /// A key without jobs is forgotten.
+    fn prune_turns(&mut self) {
+        let jobs = self.jobs();
+        let has_jobs = |queue: &Name, key: &FairKey| {
+            jobs.iter().any(|job| job.spec.queue == *queue && job.spec.fair.as_ref() == Some(key))
+        };
+        self.turns.retain(|(queue, key), _| has_jobs(queue, key));
+    }
+
+    /// Whether every concurrency limit of a job has a permit, in a model without rates.
+    fn has_permits(&self, spec: &Spec, held: &BTreeMap<LimitKey, u32>) -> bool {
+        spec.limits.iter().all(|key| {
+            let most = self.limits.get(&key.limit).and_then(|limit| limit.concurrency);
+            most.is_none_or(|most| held.get(key).copied().unwrap_or(0) < most)
+        })
     }
 
     fn permits(&mut self, spec: &Spec, held: &mut BTreeMap<LimitKey, u32>) -> bool {
@@ -174,7 +339,7 @@ impl NaiveModel {
 
     fn step(&mut self, step: &Step) {
         match *step {
-            Step::Push { queue, kind, priority, limits, later } => {
+            Step::Push { queue, kind, priority, limits, fair, later } => {
                 let (queue, kind) = (name(QUEUES[queue]), name(["k", "l"][kind]));
                 let mut spec = Spec::new(queue, kind, Payload::json("0"));
                 spec.priority = priority;
@@ -184,6 +349,7 @@ impl NaiveModel {
                     Some(LimitKey { limit: name(limit), value })
                 });
                 spec.limits = keys.collect();
+                spec.fair = fair.map(|key| FairKey::new(Some(key.to_string().into())));
                 let due = DueTime::After(Span::from_millis(later));
                 let job = NewJob { due, ..spec.into() };
                 let pushed = now(self.store.push(job.into())).into_inner();
@@ -191,13 +357,19 @@ impl NaiveModel {
             }
             Step::Claim { queues, kind, n, strict } => {
                 let asked = QUEUES.iter().zip(queues).filter(|(_, asked)| *asked);
-                let ask = Claim {
+                let mut ask = Claim {
                     queues: asked.map(|(queue, _)| name(queue)).collect(),
                     kinds: kind.map(|kind| vec![name(["k", "l"][kind])]),
                     n,
                     order: if strict { QueueOrder::Strict } else { QueueOrder::Merged },
                     worker: name("w"),
                 };
+                let merges_shares = self.merges_shares(&ask);
+                if merges_shares && self.has_rates {
+                    ask.order = QueueOrder::Strict;
+                } else if merges_shares {
+                    return self.claim_merged(&ask);
+                }
                 let expected = self.expected(&ask);
                 let claimed = now(self.store.claim(ask));
                 let ids: Vec<JobId> = claimed.jobs.iter().map(|job| job.id).collect();
@@ -235,14 +407,17 @@ impl NaiveModel {
                     self.tats.retain(|_, tat| {
                         Time::from_millis(tat.as_micros() / 1000) > self.clock.now()
                     });
+                    self.prune_turns();
                 }
             }
             Step::Limit { which, text } => self.limit(which, text),
             Step::Pause { queue, paused } => {
                 self.paused[queue] = paused;
-                let settings = QueueSettings { paused, ..QueueSettings::default() };
-                let define = Define::set(name(QUEUES[queue]), RegistryValue::Queue(settings));
-                assert_eq!(now(self.store.define(vec![define])).get().len(), 1);
+                self.set_queue(queue);
+            }
+            Step::Weigh { queue, weights } => {
+                self.weights[queue] = weights;
+                self.set_queue(queue);
             }
         }
     }
@@ -251,8 +426,8 @@ impl NaiveModel {
 /// A rate that was made faster counts as just used up when a claim next reaches it, not before.
 #[test]
 fn a_raised_rate_applies_from_the_next_claim() {
-    let push =
-        Step::Push { queue: 0, kind: 0, priority: 0, limits: [None, Some(2), None], later: 0 };
+    let limits = [None, Some(2), None];
+    let push = Step::Push { queue: 0, kind: 0, priority: 0, limits, fair: None, later: 0 };
     let claim = |n| Step::Claim { queues: [true, false, false], kind: None, n, strict: false };
     let (slow, fast) =
         (Step::Limit { which: 1, text: Some(1) }, Step::Limit { which: 1, text: Some(0) });
@@ -277,4 +452,34 @@ proptest! {
             world.step(step);
         }
     }
+
+    #[test]
+    fn a_claim_that_merges_shared_queues_keeps_its_promises(steps in steps()) {
+        let mut world = NaiveModel::with_rates(false);
+        for step in &steps {
+            world.step(step);
+        }
+    }
+}
+
+/// One permit at a time, returned in between: the key whose turn it is gets it, although all are parked.
+#[test]
+fn keys_that_wait_for_one_permit_take_turns() {
+    let mut world = NaiveModel::new();
+    world.step(&Step::Limit { which: 2, text: Some(1) });
+    world.step(&Step::Weigh { queue: 0, weights: 1 });
+    let limits = [None, None, Some(1)];
+    for fair in [0, 1, 2].map(Some) {
+        let push = Step::Push { queue: 0, kind: 0, priority: 0, limits, fair, later: 0 };
+        (0..9).for_each(|_| world.step(&push));
+    }
+    let mut counts = [0; 3];
+    for _ in 0..12 {
+        world.step(&Step::Claim { queues: [true, false, false], kind: None, n: 9, strict: false });
+        let running = world.in_state(State::Running);
+        let key = running[0].spec.fair.as_ref().map(|key| key.as_str().to_owned());
+        counts[key.and_then(|key| key.parse::<usize>().ok()).expect("a key")] += 1;
+        world.step(&Step::Finish { nth: 0, how: 3 });
+    }
+    assert_eq!(counts, [2, 6, 4]);
 }

@@ -325,7 +325,7 @@ pub struct Explanation {
 /// A reason why a job is not running.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Reason {
-    /// The reason: `ended`, `running`, `waits-for`, `due-at`, `paused`, `limited`, `behind` or `nobody-waits`.
+    /// The reason: `ended`, `running`, `waits-for`, `due-at`, `paused`, `limited`, `behind`, `shared` or `nobody-waits`.
     pub reason: String,
     /// Description for operators.
     pub detail: String,

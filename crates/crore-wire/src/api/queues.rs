@@ -51,10 +51,25 @@ pub struct Queue {
     /// Maximum number of dead jobs that are kept; absent: unlimited.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub max_dead: Option<u64>,
+    /// How the queue is shared; absent: it is not.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub fair: Option<QueueShare>,
+}
+
+/// Fair share: jobs of one priority are delivered in turns between the values of a field.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct QueueShare {
+    /// The field: `payload.tenant`, `label.team` or `kind`. Jobs without it share one turn.
+    #[schema(min_length = 1, max_length = 1024)]
+    pub by: String,
+    /// Weights of values, 1 to 1000; all others have weight 1. At most 1000.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub weights: BTreeMap<String, u32>,
 }
 
 /// Settings of a queue; omitted fields stay unchanged.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ChangeQueue {
     /// Retention of done and cancelled jobs.
@@ -71,6 +86,10 @@ pub struct ChangeQueue {
     #[serde(default, deserialize_with = "double_option", skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<u64>, maximum = 9007199254740991_i64)]
     pub max_dead: Option<Option<u64>>,
+    /// How the queue is shared; `null`: it is not.
+    #[serde(default, deserialize_with = "double_option", skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<QueueShare>)]
+    pub fair: Option<Option<QueueShare>>,
 }
 
 /// Result of draining a queue.

@@ -1,4 +1,5 @@
-//! Updates the limit keys of waiting jobs, which decide their lanes, after limits have changed.
+//! Updates the limit keys and fair keys of waiting jobs, which decide their lanes, after limits or shared queues have
+//! changed.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, MutexGuard, PoisonError};
@@ -119,11 +120,11 @@ impl EngineInner {
 
     /// The edit that updates the limit keys of a job; `None`: they are current.
     fn limit_key_event(&self, job: &Job) -> Option<(JobSelector, JobEvent)> {
-        let limits = self.limits.keys(&job.spec);
-        if limits == job.spec.limits {
+        if self.limits.has_keys(&job.spec) {
             return None;
         }
-        let spec = crore_core::Spec { limits, ..(*job.spec).clone() };
+        let mut spec = (*job.spec).clone();
+        self.limits.set_keys(&mut spec);
         let edit = JobEdit { spec: Some(Arc::new(spec)), due: None };
         Some((JobSelector::Id(job.id), JobEvent::Edit(edit)))
     }

@@ -97,9 +97,9 @@ fn a_bulk_action_ends_when_its_progress_callback_says_so() {
         BulkMode::Apply,
         stop,
     ));
-    assert_eq!(ended.expect("no error").done, 2000);
-    assert_eq!(told, [1000, 2000]);
-    assert_eq!(count(&scene, "q", State::Ready), 3000);
+    assert_eq!(ended.expect("no error").done, 400);
+    assert_eq!(told, [200, 400]);
+    assert_eq!(count(&scene, "q", State::Ready), 4600);
 }
 
 #[test]

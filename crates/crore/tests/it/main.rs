@@ -12,6 +12,7 @@ mod due_later;
 mod embedding;
 mod events;
 mod explain;
+mod fair;
 mod faulty_store;
 mod handlers;
 mod idempotency;

@@ -357,7 +357,7 @@ fn records_past_their_retention_are_removed() {
 fn a_queue_without_settings_has_the_defaults_of_its_store() {
     let queues = QueueSettings { max_done: 1, ..QueueSettings::default() };
     let clock = FakeClock::default();
-    let memory = Memory::new(Arc::new(clock.clone())).with_queues(queues);
+    let memory = Memory::new(Arc::new(clock.clone())).with_queues(queues.clone());
     let dir = tempfile::tempdir().expect("a directory");
     let options = embedded::Options { queues, ..embedded::Options::default() };
     let embedded = Embedded::open(dir.path(), Arc::new(clock.clone()), options).expect("opened");

@@ -11,7 +11,7 @@ use crore_store::registry::{Define, RegistryValue};
 use crore_store::{Jobs, Memory, Registry, SystemClock, Upkeep};
 
 use crate::StoreBenchScale;
-use crate::calls::{BATCH, VerbTimes, claim_of, finish_all, job, name, now, push, timed};
+use crate::calls::{BATCH, VerbTimes, claim_of, fair_job, finish_all, job, name, now, push, timed};
 
 const CLAIMED: usize = 200_000;
 const PROMOTED: usize = 100_000;
@@ -30,6 +30,29 @@ pub(crate) fn claim_row(
     cost_row(name, (scale.runs, scale.of(CLAIMED)), &|| claims(backlog, scale, &kinds), &empty)
 }
 
+/// Cost of a claim from a queue with a million fair keys, compared with one key.
+pub(crate) fn fair_row(name: &'static str, scale: StoreBenchScale) -> ReportRow {
+    let many = || fair_claims(scale.of(1_000_000) as u64, scale);
+    let one = || fair_claims(1, scale);
+    cost_row_against(name, (scale.runs, scale.of(CLAIMED)), &many, ("one key", &one))
+}
+
+/// Seconds for claiming `CLAIMED` of a million jobs with so many keys.
+fn fair_claims(keys: u64, scale: StoreBenchScale) -> f64 {
+    let store = Memory::new(Arc::new(SystemClock));
+    let jobs = scale.of(1_000_000) as u64;
+    for start in (0..jobs).step_by(1000) {
+        push(&store, (start..start + 1000).map(|nth| fair_job(nth % keys)).collect());
+    }
+    let mut times = VerbTimes::default();
+    for _ in 0..scale.of(CLAIMED) / BATCH {
+        let jobs = timed(&mut times.claim, || now(store.claim(claim_of("q")))).jobs;
+        assert_eq!(jobs.len(), BATCH, "every claim was served");
+        finish_all(&store, vec![jobs], &mut times.finish);
+    }
+    times.claim.as_secs_f64()
+}
+
 /// Cost of a promotion with a million jobs that are not due.
 pub(crate) fn promote_row(name: &'static str, scale: StoreBenchScale) -> ReportRow {
     let many = || promotions(scale.of(1_000_000), scale);
@@ -43,12 +66,21 @@ fn cost_row(
     ours: &dyn Fn() -> f64,
     bare: &dyn Fn() -> f64,
 ) -> ReportRow {
+    cost_row_against(name, (runs, jobs), ours, ("the same in an empty store", bare))
+}
+
+fn cost_row_against(
+    name: &'static str,
+    (runs, jobs): (usize, usize),
+    ours: &dyn Fn() -> f64,
+    (baseline_name, bare): (&'static str, &dyn Fn() -> f64),
+) -> ReportRow {
     let (mut value, mut baseline) = (RunValues::default(), RunValues::default());
     for _ in 0..runs {
         baseline.0.push(bare() * 1e9 / jobs as f64);
         value.0.push(ours() * 1e9 / jobs as f64);
     }
-    let baseline = ("the same in an empty store", &baseline);
+    let baseline = (baseline_name, &baseline);
     ReportRow::compared((name, "ns/job"), &value, baseline, Goal::AtMost(1.5))
 }
 

@@ -3,6 +3,7 @@
 use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant};
 
+use crore_core::fair::FairKey;
 use crore_core::job::JobRetention;
 use crore_core::machine::{JobEvent, Outcome, decide};
 use crore_core::{Encoding, Job, Name, NewJob, Payload, Spec};
@@ -28,6 +29,13 @@ pub(crate) fn job(queue: &str, kind: &str) -> NewJob {
     let mut spec = Spec::new(name(queue), name(kind), payload);
     spec.retain = JobRetention::Nothing;
     spec.into()
+}
+
+/// A job of a fair key.
+pub(crate) fn fair_job(key: u64) -> NewJob {
+    let mut job = job("q", "k");
+    job.spec.fair = Some(FairKey::new(Some(format!("tenant-{key}").into())));
+    job
 }
 
 pub(crate) fn claim_of(queue: &str) -> Claim {

@@ -16,6 +16,8 @@ use crore_bench::args::BenchArgs;
 use crore_bench::machine;
 use crore_bench::report::{BenchReport, ReportRow};
 
+use crore_core::NewJob;
+
 use backlog::BacklogKind;
 
 /// Bytes of index that a waiting job may take.
@@ -39,11 +41,25 @@ impl StoreBenchScale {
     }
 }
 
+/// Bytes of index that a fair key may take, besides its jobs.
+const FAIR_KEY_BYTES: f64 = 200.0;
+
 /// Bytes of index for each of ten million waiting jobs.
 fn index_bytes(scale: StoreBenchScale) -> f64 {
-    let (jobs, pattern) = (scale.of(10_000_000) as u64, calls::job("q", "k"));
+    let pattern = calls::job("q", "k");
+    bytes_per_job(scale.of(10_000_000), |_| pattern.clone())
+}
+
+/// Bytes of index for each of a million fair keys with one waiting job, without the job.
+fn fair_key_bytes(scale: StoreBenchScale) -> f64 {
+    let jobs = scale.of(1_000_000);
+    let one_key = bytes_per_job(jobs, |_| calls::fair_job(0));
+    bytes_per_job(jobs, calls::fair_job) - one_key
+}
+
+fn bytes_per_job(jobs: usize, job: impl Fn(u64) -> NewJob) -> f64 {
     let before = machine::resident();
-    let index = crore_store::measure::index_of(jobs, &pattern).unwrap();
+    let index = crore_store::measure::index_of(jobs as u64, job).unwrap();
     let bytes = machine::resident() - before;
     drop(index);
     bytes as f64 / jobs as f64
@@ -62,6 +78,11 @@ fn main() -> ExitCode {
     if args.selects(name) {
         report.rows.push(ReportRow::with_bound(name, (index_bytes(scale), "bytes"), INDEX_BYTES));
     }
+    let name = "index of a fair key";
+    if args.selects(name) {
+        let bytes = (fair_key_bytes(scale), "bytes");
+        report.rows.push(ReportRow::with_bound(name, bytes, FAIR_KEY_BYTES));
+    }
     if args.selects("push, claim and finish") {
         report.rows.extend(cycle::measure(scale));
     }
@@ -74,6 +95,10 @@ fn main() -> ExitCode {
         if args.selects(name) {
             report.rows.push(backlog::claim_row(name, scale, filled));
         }
+    }
+    let name = "claim, 1M fair keys in turn";
+    if args.selects(name) {
+        report.rows.push(backlog::fair_row(name, scale));
     }
     if args.selects("promote, 1M not due") {
         report.rows.push(backlog::promote_row("promote, 1M not due", scale));

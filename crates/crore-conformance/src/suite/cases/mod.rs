@@ -9,7 +9,7 @@
 //! | I5 one live lease per job | `claim`, `renew`, `promote` |
 //! | I6 deliveries never repeat, attempts are bounded | `claim`, `apply` |
 //! | I7 the first report wins | `stale` |
-//! | I8 order | `claim`, `limits`, `promote` |
+//! | I8 order | `claim`, `fair`, `limits`, `promote` |
 //! | I9 one job per key | `unique` |
 //! | I10 never early, I13 nor after a failure | `push`, `promote`, `apply` |
 //! | I11 a schedule fires once per tick | `tick` |
@@ -25,6 +25,7 @@ pub(super) mod batch;
 pub(super) mod breaks;
 pub(super) mod claim;
 pub(super) mod depend;
+pub(super) mod fair;
 pub(super) mod group;
 pub(super) mod identity;
 pub(super) mod lead;

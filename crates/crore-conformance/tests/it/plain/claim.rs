@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use crore_core::fair::{Turn, after_claim};
 use crore_core::limit::{Limit, LimitKey, Tat};
 use crore_core::unique::UniqueHold;
 use crore_core::{Delivery, Job, JobId, Name, Revision, Spec, State, Time};
@@ -27,13 +28,16 @@ impl Records {
         };
         let (mut jobs, mut next_at) = (Vec::new(), None::<Time>);
         for queues in rounds {
-            for id in self.ready(queues, ask.kinds.as_deref()) {
-                if jobs.len() == ask.n {
-                    break;
-                }
+            let mut refused = BTreeSet::new();
+            while jobs.len() < ask.n
+                && let Some(id) = self.next_ready(queues, ask.kinds.as_deref(), &refused)
+            {
                 match self.start(id, &ask.worker) {
                     Ok(job) => jobs.push(job),
-                    Err(at) => next_at = next_at.into_iter().chain(at).min(),
+                    Err(at) => {
+                        refused.insert(id);
+                        next_at = next_at.into_iter().chain(at).min();
+                    }
                 }
             }
         }
@@ -48,15 +52,39 @@ impl Records {
         ready.map(|job| (job.spec.queue.clone(), job.id, job.live.revision)).collect()
     }
 
-    /// The ready jobs of these queues, in order.
-    fn ready(&self, queues: &[Name], kinds: Option<&[Name]>) -> Vec<JobId> {
+    /// The next ready job of these queues that no limit has refused. Turns are compared within a queue only.
+    fn next_ready(
+        &self,
+        queues: &[Name],
+        kinds: Option<&[Name]>,
+        refused: &BTreeSet<JobId>,
+    ) -> Option<JobId> {
         let ready = self.jobs.values().filter(|job| self.is_open(job));
-        let ready = ready.filter(|job| queues.contains(&job.spec.queue));
         let ready = ready.filter(|job| kinds.is_none_or(|kinds| kinds.contains(&job.spec.kind)));
-        let mut ready: Vec<_> =
-            ready.map(|job| (job.spec.priority, job.live.due, job.id)).collect();
-        ready.sort_unstable();
-        ready.into_iter().map(|(.., id)| id).collect()
+        let ready: Vec<&Job> = ready.filter(|job| !refused.contains(&job.id)).collect();
+        let best_of = |queue: &Name| {
+            let ready = ready.iter().filter(|job| job.spec.queue == *queue);
+            ready.min_by_key(|job| (job.spec.priority, self.turn(job), job.live.due, job.id))
+        };
+        let heads = queues.iter().filter_map(best_of);
+        heads.min_by_key(|job| (job.spec.priority, job.live.due, job.id)).map(|job| job.id)
+    }
+
+    /// The turn of a job's fair key; 0 without one.
+    fn turn(&self, job: &Job) -> Turn {
+        let key = job.spec.fair.clone().map(|key| (job.spec.queue.clone(), key));
+        key.and_then(|key| self.turns.get(&key).copied()).unwrap_or_default()
+    }
+
+    /// Moves the fair key of a claimed job to its next turn.
+    fn advance_turn(&mut self, job: &Job) {
+        let (queue, Some(key)) = (&job.spec.queue, &job.spec.fair) else { return };
+        let weight = self.settings(queue).fair.map_or(1, |fair| fair.weight(key.as_str()));
+        let turn = self.turn(job);
+        let virtual_time = self.virtual_times.entry(queue.clone()).or_default();
+        let next;
+        (*virtual_time, next) = after_claim(turn, *virtual_time, weight);
+        self.turns.insert((queue.clone(), key.clone()), next);
     }
 
     /// Whether a job is ready, and its queue not paused.
@@ -80,7 +108,9 @@ impl Records {
         if job.spec.unique.as_ref().is_some_and(|unique| unique.hold == UniqueHold::UntilStart) {
             self.locks.retain(|_, lock| lock.job != id);
         }
-        Ok(job.clone())
+        let job = job.clone();
+        self.advance_turn(&job);
+        Ok(job)
     }
 
     /// The new states of the rates if the job takes a permit from each of its buckets. Buckets are checked in

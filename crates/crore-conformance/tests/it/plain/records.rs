@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crore_core::dependency::{self, Satisfaction};
+use crore_core::fair::{FairKey, Turn};
 use crore_core::group::Group;
 use crore_core::job::{DependencyCondition, DependencyTarget};
 use crore_core::limit::{LimitKey, Tat};
@@ -28,6 +29,10 @@ pub(super) struct Records {
     pub(super) locks: BTreeMap<Arc<str>, Lock>,
     /// The used part of each rate. Concurrency is not stored: it is the number of running jobs.
     pub(super) tats: BTreeMap<LimitKey, Tat>,
+    /// The next turn of each fair key.
+    pub(super) turns: BTreeMap<(Name, FairKey), Turn>,
+    /// The start of the last claim with a fair key, by queue.
+    pub(super) virtual_times: BTreeMap<Name, Turn>,
     pub(super) entries: BTreeMap<(RegistryTable, Name), RegistryEntry>,
     /// The newest revision of each name, including removed entries.
     pub(super) revisions: BTreeMap<(RegistryTable, Name), Revision>,
@@ -108,7 +113,7 @@ impl Records {
     /// The settings of a queue.
     pub(super) fn settings(&self, queue: &Name) -> QueueSettings {
         match self.entry(RegistryTable::Queues, queue).map(|entry| &entry.value) {
-            Some(RegistryValue::Queue(settings)) => *settings,
+            Some(RegistryValue::Queue(settings)) => settings.clone(),
             _ => QueueSettings::default(),
         }
     }

@@ -16,6 +16,7 @@ use super::Postgres;
 use super::error::{PostgresFault, with_retries};
 use super::keys::{client_key, unique_key};
 use super::row::{self, columns, int, unsigned};
+use crate::unsupported::check_definitions;
 
 impl Jobs for Postgres {
     fn push(&self, batch: Batch) -> StoreFuture<'_, Committed<PushedBatch>> {
@@ -45,7 +46,10 @@ impl Jobs for Postgres {
 
 impl Registry for Postgres {
     fn define(&self, definitions: Vec<Define>) -> StoreFuture<'_, Committed<Vec<Defined>>> {
-        Box::pin(async move { with_retries(|| self.define_once(&definitions)).await })
+        Box::pin(async move {
+            check_definitions(&definitions)?;
+            with_retries(|| self.define_once(&definitions)).await
+        })
     }
 
     fn entries(

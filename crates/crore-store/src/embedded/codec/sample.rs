@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use crore_core::fair::FairKey;
 use crore_core::group::Group;
 use crore_core::job::{
     Attempt, ClientId, DeliveryEnd, Dependency, DependencyCondition, DependencyTarget, EndReason,
@@ -134,14 +135,15 @@ pub(super) fn spec() -> BoxedStrategy<Spec> {
     let policies = (lease, option::of(unique()), retry(), ends);
     let parent = option::of((number().prop_map(JobId), number32()));
     let pusher = option::of(number().prop_map(OwnerId));
-    let marks = (btree_map(label(), label(), 0..4), option::of(text()), pusher);
+    let fair = option::of(option::of(text()).prop_map(FairKey::new));
+    let marks = (btree_map(label(), label(), 0..4), option::of(text()), pusher, fair);
     let ties = (option::of(number().prop_map(GroupId)), vec(dependency(), 0..4), parent, marks);
     let parts = (head.boxed(), policies.boxed(), ties.boxed(), payload());
     parts
         .prop_map(|(head, policies, ties, payload)| {
             let (queue, kind, priority, limits, client_id) = head;
             let (lease, unique, retry, (timeout, lapse, reports, keep, retain)) = policies;
-            let (group, after, parent, (labels, trace, pusher)) = ties;
+            let (group, after, parent, (labels, trace, pusher, fair)) = ties;
             Spec {
                 lease,
                 unique,
@@ -163,6 +165,7 @@ pub(super) fn spec() -> BoxedStrategy<Spec> {
                 labels,
                 trace,
                 pusher,
+                fair,
             }
         })
         .boxed()

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use crore_core::fair::FairKey;
 use crore_core::job::{ClientId, JobRetention, Lapse, ReportFencing, ResultRetention};
 use crore_core::limit::LimitKey;
 use crore_core::retry::{Backoff, Retry};
@@ -36,7 +37,9 @@ const PARENT: u64 = 1 << 13;
 const LABELS: u64 = 1 << 14;
 const TRACE: u64 = 1 << 15;
 const PUSHER: u64 = 1 << 16;
-const KNOWN: u64 = (1 << 17) - 1;
+/// Bit 17 is not assigned.
+const FAIR: u64 = 1 << 18;
+const KNOWN: u64 = ((1 << 17) - 1) | FAIR;
 
 /// The usual values of version 1. Unlike the defaults of the rules, these must never change.
 const USUAL_LEASE: Option<Span> = Some(Span::from_secs(30));
@@ -59,6 +62,7 @@ pub(crate) struct SpecHead<'a> {
     pub(crate) priority: i32,
     pub(crate) limits: Vec<LimitKey>,
     pub(crate) client_id: Option<ClientId>,
+    pub(crate) fair: Option<FairKey>,
 }
 
 /// Appends the encoding of `spec`.
@@ -102,6 +106,7 @@ fn fields_of(spec: &Spec) -> PresenceBits {
         .with(LABELS, !spec.labels.is_empty())
         .with(TRACE, spec.trace.is_some())
         .with(PUSHER, spec.pusher.is_some())
+        .with(FAIR, spec.fair.is_some())
 }
 
 fn put_head(spec: &Spec, fields: PresenceBits, out: &mut Vec<u8>) {
@@ -114,6 +119,9 @@ fn put_head(spec: &Spec, fields: PresenceBits, out: &mut Vec<u8>) {
     }
     if let Some(client_id) = &spec.client_id {
         put_client_id(client_id, out);
+    }
+    if let Some(fair) = &spec.fair {
+        out.put_text(fair.as_str());
     }
 }
 
@@ -188,17 +196,18 @@ pub(crate) fn get_spec_with(
 pub(crate) fn peek_spec<'a>(reader: &mut ByteReader<'a>) -> Result<SpecHead<'a>, Damaged> {
     let fields = PresenceBits::read(reader, VERSION, KNOWN)?;
     let (queue, kind) = (reader.text()?, reader.text()?);
-    let (priority, limits, client_id) = get_head(reader, fields)?;
-    Ok(SpecHead { queue, kind, priority, limits, client_id })
+    let (priority, limits, client_id, fair) = get_head(reader, fields)?;
+    Ok(SpecHead { queue, kind, priority, limits, client_id, fair })
 }
 
-type SpecHeadFields = (i32, Vec<LimitKey>, Option<ClientId>);
+type SpecHeadFields = (i32, Vec<LimitKey>, Option<ClientId>, Option<FairKey>);
 
 fn get_head(reader: &mut ByteReader<'_>, fields: PresenceBits) -> Result<SpecHeadFields, Damaged> {
     let priority = fields.given(PRIORITY, || reader.zig32())?.unwrap_or(0);
     let limits = fields.given(LIMITS, || reader.list(LEAST_KEY, get_key))?.unwrap_or_default();
     let client_id = fields.given(CLIENT_ID, || get_client_id(reader))?;
-    Ok((priority, limits, client_id))
+    let fair = fields.given(FAIR, || reader.text())?;
+    Ok((priority, limits, client_id, fair.map(|text| FairKey::new(Some(text.into())))))
 }
 
 /// Decodes everything after the names, in the order in which it is written.
@@ -208,13 +217,14 @@ fn get_rest(
     queue: Name,
     kind: Name,
 ) -> Result<Spec, Damaged> {
-    let (priority, limits, client_id) = get_head(reader, fields)?;
+    let (priority, limits, client_id, fair) = get_head(reader, fields)?;
     Ok(Spec {
         queue,
         kind,
         priority,
         limits,
         client_id,
+        fair,
         lease: fields.given(LEASE, || reader.option(ByteReader::span))?.unwrap_or(USUAL_LEASE),
         unique: fields.given(UNIQUE, || get_unique(reader))?,
         retry: fields.given(RETRY, || get_retry(reader))?.unwrap_or(USUAL_RETRY),

@@ -1,6 +1,6 @@
 //! Queues, partitions and lanes: the index in which a claim finds jobs.
 //!
-//! A **lane** is (queue, kind, limit keys): an ordered list of jobs that are equivalent to a claim.
+//! A **lane** is (queue, kind, limit keys, fair key): an ordered list of jobs that are equivalent to a claim.
 //! A **partition** is the part of a queue with one kind: its lanes, and one sorted run per state
 //! (except ready jobs, which are in the lanes, and running jobs, which are kept per queue). A lane
 //! is **open** while its head is among the heads of its queue (and, if it has limits, of its
@@ -8,17 +8,25 @@
 //! a permit is **parked** at the bucket that refused, and costs nothing until that bucket has a
 //! permit again.
 //!
-//! Invariant: while a bucket has a permit and lanes of a partition are parked there, the best of
-//! these lanes is open, or a better lane of the same partition that needs the same bucket is.
+//! Lanes with a fair key are ordered by the turn of their **share** and are kept apart: the open ones in
+//! their partition, one entry for each share, and one entry for each such partition in its queue.
+//!
+//! Invariant: while a bucket has a permit and lanes without a fair key of a partition are parked there, the
+//! best of these lanes is open, or a better lane of the same partition that needs the same bucket is. For
+//! lanes with a fair key this would not do, because the open lane loses its position when its share is
+//! claimed elsewhere: the bucket itself is entered at the position of its best lane (it is **armed**).
 
+mod fair_heads;
 mod parking;
 mod prune;
 mod ready;
 mod rows;
+mod shares;
+mod sources;
 
-use std::cmp::Reverse;
-use std::collections::{BTreeMap, BTreeSet, BinaryHeap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
+use crore_core::fair::FairKey;
 use crore_core::limit::LimitKey;
 use crore_core::{JobId, Name, Spec, State, Time};
 
@@ -26,8 +34,11 @@ use super::arena::Arena;
 use super::index_position::IndexPosition;
 use super::permits::Permits;
 use super::sorted_run::SortedRun;
+pub(crate) use fair_heads::{FairHeads, TurnHead};
 use ready::ReadyJobs;
 use rows::{LaneLimits, LaneRow, PartitionRow, QueueRow};
+use shares::{NO_SHARE, Shares};
+use sources::ClaimSources;
 
 /// The first job of a lane. Its order is the claim order of lanes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -45,29 +56,23 @@ pub(crate) struct Lanes {
     pub(crate) queues: Arena<QueueRow>,
     pub(crate) partitions: Arena<PartitionRow>,
     pub(crate) lanes: Arena<LaneRow>,
-    limited: HashMap<(u32, Vec<LimitKey>), u32>,
+    /// Lanes with limits, by partition, share and limit keys.
+    limited: HashMap<(u32, u32, Vec<LimitKey>), u32>,
+    /// Lanes with a share and without limits, by partition and share.
+    shared: HashMap<(u32, u32), u32>,
+    shares: Shares,
     pub(crate) permits: Permits,
     /// Queues with new claimable jobs.
     woken: BTreeSet<u32>,
 }
 
-/// A source of jobs for a claim: a queue, or one kind of it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum ClaimSource {
-    Queue(u32),
-    Partition(u32),
-}
-
-/// All sources of a claim.
-#[derive(Debug)]
-pub(crate) enum ClaimSources {
-    One(ClaimSource),
-    /// The head of each source, best first.
-    Merged {
-        heads: BinaryHeap<Reverse<(LaneHead, ClaimSource)>>,
-        /// The source taken from last; its next head is not in `heads` yet.
-        drawn: Option<ClaimSource>,
-    },
+/// Identity of a lane.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(crate) struct LaneKey {
+    pub(crate) queue: Name,
+    pub(crate) kind: Name,
+    pub(crate) limits: Vec<LimitKey>,
+    pub(crate) fair: Option<FairKey>,
 }
 
 impl Lanes {
@@ -86,6 +91,10 @@ impl Lanes {
             heads: SortedRun::default(),
             running: SortedRun::default(),
             timers: BTreeSet::new(),
+            fair: BTreeSet::new(),
+            fair_share: None,
+            virtual_time: 0,
+            shares: 0,
         };
         let number = self.queues.add(queue);
         self.numbers.insert(name.clone(), number);
@@ -102,6 +111,9 @@ impl Lanes {
             lanes: BTreeSet::new(),
             plain: None,
             heads: BTreeSet::new(),
+            fair: FairHeads::default(),
+            armed: BTreeSet::new(),
+            entered: None,
             ready: 0,
             running: 0,
             waiting: SortedRun::default(),
@@ -116,20 +128,27 @@ impl Lanes {
 
     /// Returns the lane of a new job, and counts the job.
     pub(crate) fn lane_for(&mut self, spec: &Spec) -> u32 {
-        let lane = self.lane_or_new(&spec.queue, &spec.kind, &spec.limits);
+        let lane = self.lane_or_new(&spec.queue, &spec.kind, &spec.limits, spec.fair.as_ref());
         self.lanes.at_mut(lane).jobs += 1;
         lane
     }
 
-    pub(crate) fn lane_or_new(&mut self, queue: &Name, kind: &Name, limits: &[LimitKey]) -> u32 {
+    pub(crate) fn lane_or_new(
+        &mut self,
+        queue: &Name,
+        kind: &Name,
+        limits: &[LimitKey],
+        fair: Option<&FairKey>,
+    ) -> u32 {
         let queue = self.queue_or_new(queue);
         let partition = self.partition_or_new(queue, kind);
-        let existing = if limits.is_empty() {
-            self.partitions.at(partition).plain
-        } else {
-            self.limited.get(&(partition, limits.to_vec())).copied()
+        let share = self.share_or_new(queue, fair);
+        let existing = match (limits.is_empty(), share) {
+            (true, NO_SHARE) => self.partitions.at(partition).plain,
+            (true, share) => self.shared.get(&(partition, share)).copied(),
+            (false, share) => self.limited.get(&(partition, share, limits.to_vec())).copied(),
         };
-        existing.unwrap_or_else(|| self.new_lane(partition, limits))
+        existing.unwrap_or_else(|| self.new_lane(partition, limits, share))
     }
 
     /// Queue and kind of a lane.
@@ -148,7 +167,7 @@ impl Lanes {
         }
     }
 
-    fn new_lane(&mut self, partition: u32, limits: &[LimitKey]) -> u32 {
+    fn new_lane(&mut self, partition: u32, limits: &[LimitKey], share: u32) -> u32 {
         let limited = (!limits.is_empty()).then(|| {
             let buckets = limits.iter().map(|key| self.permits.add_lane(key)).collect();
             Box::new(LaneLimits { limits: limits.to_vec(), buckets })
@@ -156,17 +175,23 @@ impl Lanes {
         let number = self.lanes.add(LaneRow {
             partition,
             queue: self.partitions.at(partition).queue,
+            share,
             limited,
             ready: ReadyJobs::default(),
             head: None,
             parked: None,
             jobs: 0,
         });
-        if limits.is_empty() {
-            self.partitions.at_mut(partition).plain = Some(number);
-        } else {
-            self.limited.insert((partition, limits.to_vec()), number);
+        match (limits.is_empty(), share) {
+            (true, NO_SHARE) => self.partitions.at_mut(partition).plain = Some(number),
+            (true, share) => {
+                self.shared.insert((partition, share), number);
+            }
+            (false, share) => {
+                self.limited.insert((partition, share, limits.to_vec()), number);
+            }
         }
+        self.add_to_share(share);
         self.partitions.at_mut(partition).lanes.insert(number);
         number
     }
@@ -238,72 +263,21 @@ impl Lanes {
         }
     }
 
-    /// The sources of a claim for these queues and kinds.
-    pub(crate) fn claim_sources(&self, queues: &[u32], kinds: Option<&[Name]>) -> ClaimSources {
-        let mut open = queues.iter().filter(|queue| !self.queues.at(**queue).paused);
-        let Some(kinds) = kinds else {
-            return match (open.next(), open.next()) {
-                (Some(queue), None) => ClaimSources::One(ClaimSource::Queue(*queue)),
-                (one, other) => {
-                    let queues = one.into_iter().chain(other).chain(open);
-                    self.merged(queues.map(|queue| ClaimSource::Queue(*queue)))
-                }
-            };
-        };
-        let partitions = |queue: &u32| {
-            let partitions = &self.queues.at(*queue).partitions;
-            kinds
-                .iter()
-                .filter_map(|kind| partitions.get(kind))
-                .map(|partition| ClaimSource::Partition(*partition))
-        };
-        self.merged(open.flat_map(partitions))
-    }
-
-    fn merged(&self, sources: impl Iterator<Item = ClaimSource>) -> ClaimSources {
-        let head = |source| Some(Reverse((self.head(source)?, source)));
-        ClaimSources::Merged { heads: sources.filter_map(head).collect(), drawn: None }
-    }
-
-    fn head(&self, source: ClaimSource) -> Option<LaneHead> {
-        match source {
-            ClaimSource::Queue(number) => self.queues.at(number).heads.first(),
-            ClaimSource::Partition(number) => {
-                let partition = self.partitions.at(number);
-                let plain = partition.plain.and_then(|lane| self.lanes.at(lane).head);
-                plain.into_iter().chain(partition.heads.first().copied()).min()
-            }
-        }
-    }
-
     /// Returns the best head with its permits taken, and parks lanes without a permit. The caller
     /// moves the job before the next call.
     pub(crate) fn take(&mut self, sources: &mut ClaimSources, now: Time) -> Option<LaneHead> {
         loop {
             let head = self.best(sources)?;
-            let Some(buckets) = self.lanes.at(head.lane).buckets() else { return Some(head) };
-            match self.permits.take(&buckets, now) {
-                Ok(()) => return Some(head),
-                Err((bucket, blocked)) => self.park(head.lane, bucket, blocked, now),
-            }
-        }
-    }
-
-    /// The best head of all sources. A head changes only when its source was taken from, or when
-    /// the same queue or partition was named twice, so the cached heads of the other sources hold.
-    fn best(&self, sources: &mut ClaimSources) -> Option<LaneHead> {
-        let (heads, drawn) = match sources {
-            ClaimSources::One(source) => return self.head(*source),
-            ClaimSources::Merged { heads, drawn } => (heads, drawn),
-        };
-        loop {
-            if let Some(source) = drawn.take() {
-                heads.extend(self.head(source).map(|head| Reverse((head, source))));
-            }
-            let Reverse((head, source)) = heads.pop()?;
-            *drawn = Some(source);
-            if self.head(source) == Some(head) {
+            let Some(buckets) = self.lanes.at(head.lane).buckets() else {
+                self.advance_turn(head.lane);
                 return Some(head);
+            };
+            match self.permits.take(&buckets, now) {
+                Ok(()) => {
+                    self.advance_turn(head.lane);
+                    return Some(head);
+                }
+                Err((bucket, blocked)) => self.park(head.lane, bucket, blocked, now),
             }
         }
     }
@@ -313,6 +287,9 @@ impl Lanes {
     fn open(&mut self, lane: u32) {
         let row = self.lanes.at(lane);
         let Some(head) = row.head else { return };
+        if row.share != NO_SHARE {
+            return self.open_share(lane, head);
+        }
         self.queues.at_mut(row.queue).heads.insert(head);
         if row.limited.is_some() {
             self.partitions.at_mut(row.partition).heads.insert(head);
@@ -322,6 +299,9 @@ impl Lanes {
     fn close(&mut self, lane: u32) {
         let row = self.lanes.at(lane);
         let Some(head) = row.head else { return };
+        if row.share != NO_SHARE {
+            return self.partitions.at_mut(row.partition).fair.remove(row.share, head);
+        }
         self.queues.at_mut(row.queue).heads.remove(head);
         if row.limited.is_some() {
             self.partitions.at_mut(row.partition).heads.remove(&head);
@@ -338,19 +318,17 @@ impl Lanes {
             lane: number,
         });
         let (old, parked, limited) = (lane.head, lane.parked, lane.limited.is_some());
+        let shared = lane.share != NO_SHARE;
         if head == old {
             return;
         }
         let better = head.is_some_and(|head| old.is_none_or(|old| head < old));
         match parked {
-            // Only a better head reopens a parked lane; with a worse one the lane stays parked.
-            Some(bucket) if head.is_some() && !better => {
+            // Only a better head reopens a parked lane without a share; with a worse one the lane stays parked.
+            Some(bucket) if head.is_some() && !better && !shared => {
                 self.unpark(number);
-                let row = self.lanes.at_mut(number);
-                (row.head, row.parked) = (head, Some(bucket));
-                let partition = row.partition;
-                let parked = &mut self.permits.buckets.at_mut(bucket).parked;
-                parked.entry(partition).or_default().extend(head);
+                self.lanes.at_mut(number).head = head;
+                self.set_parked(number, bucket);
             }
             Some(_) => {
                 self.unpark(number);

@@ -3,7 +3,7 @@
 use crore_core::{Name, Time};
 
 use super::super::permits::PermitRefusal;
-use super::Lanes;
+use super::{Lanes, NO_SHARE};
 
 impl Lanes {
     /// Returns the permits of a delivery of this lane.
@@ -24,14 +24,23 @@ impl Lanes {
             return;
         }
         let parked = &self.permits.buckets.at(bucket).parked;
-        let best: Vec<_> = parked.values().filter_map(|heads| heads.first().copied()).collect();
-        for head in best {
-            self.unpark(head.lane);
-            self.open(head.lane);
+        let partitions: Vec<u32> = parked.keys().copied().collect();
+        for partition in partitions {
+            self.open_best(bucket, partition);
             if blocked.is_none() {
-                self.woken.insert(self.lanes.at(head.lane).queue);
+                self.woken.insert(self.partitions.at(partition).queue);
             }
         }
+    }
+
+    /// Opens the best lane of a partition that is parked at a bucket; of the lanes with shares, when its turn comes.
+    fn open_best(&mut self, bucket: u32, partition: u32) {
+        let Some(parked) = self.permits.buckets.at(bucket).parked.get(&partition) else { return };
+        if let Some(head) = parked.plain.first().copied() {
+            self.unpark(head.lane);
+            self.open(head.lane);
+        }
+        self.arm(bucket, partition);
     }
 
     /// Opens all parked lanes under a limit that has changed; the next claim applies the new limit.
@@ -77,12 +86,10 @@ impl Lanes {
 
     pub(super) fn park(&mut self, lane: u32, bucket: u32, blocked: PermitRefusal, now: Time) {
         self.close(lane);
-        let row = self.lanes.at_mut(lane);
-        row.parked = Some(bucket);
-        let (partition, head) = (row.partition, row.head);
-        let others = row.buckets();
-        let parked = &mut self.permits.buckets.at_mut(bucket).parked;
-        parked.entry(partition).or_default().extend(head);
+        self.set_parked(lane, bucket);
+        let row = self.lanes.at(lane);
+        let (partition, others) = (row.partition, row.buckets());
+        self.disarm(bucket, partition);
         if let PermitRefusal::RateUntil(at) = blocked {
             let queue = self.partitions.at(partition).queue;
             self.queues.at_mut(queue).timers.insert((at, bucket));
@@ -97,15 +104,13 @@ impl Lanes {
     /// During a claim: opens the best parked lane of a partition if the bucket has a permit, or sets
     /// the queue's timer if its rate will have one.
     fn try_open_best(&mut self, bucket: u32, partition: u32, now: Time) {
-        let parked = &self.permits.buckets.at(bucket).parked;
-        let Some(head) = parked.get(&partition).and_then(|heads| heads.first().copied()) else {
+        if !self.permits.buckets.at(bucket).parked.contains_key(&partition) {
             return;
-        };
+        }
         let queue = self.partitions.at(partition).queue;
         match self.permits.check(bucket, now) {
             None => {
-                self.unpark(head.lane);
-                self.open(head.lane);
+                self.open_best(bucket, partition);
                 self.woken.insert(queue);
             }
             Some(PermitRefusal::RateUntil(at)) => {
@@ -117,16 +122,33 @@ impl Lanes {
 
     pub(super) fn unpark(&mut self, lane: u32) {
         let row = self.lanes.at_mut(lane);
-        let (Some(bucket), Some(head), partition) = (row.parked.take(), row.head, row.partition)
-        else {
-            return;
-        };
+        let (partition, share) = (row.partition, row.share);
+        let (Some(bucket), Some(head)) = (row.parked.take(), row.head) else { return };
         let parked = &mut self.permits.buckets.at_mut(bucket).parked;
-        if let Some(heads) = parked.get_mut(&partition) {
-            heads.remove(&head);
-            if heads.is_empty() {
-                parked.remove(&partition);
+        let Some(lanes) = parked.get_mut(&partition) else { return };
+        if share == NO_SHARE {
+            lanes.plain.remove(&head);
+        } else if let Some(fair) = &mut lanes.fair {
+            fair.remove(share, head);
+        }
+        if lanes.is_empty() {
+            self.disarm(bucket, partition);
+            self.permits.buckets.at_mut(bucket).parked.remove(&partition);
+        }
+    }
+
+    /// Adds a lane that is not open to those parked at a bucket.
+    pub(super) fn set_parked(&mut self, lane: u32, bucket: u32) {
+        let row = self.lanes.at_mut(lane);
+        row.parked = Some(bucket);
+        let (partition, share, head) = (row.partition, row.share, row.head);
+        let lanes = self.permits.buckets.at_mut(bucket).parked.entry(partition).or_default();
+        match head {
+            Some(head) if share != NO_SHARE => {
+                let turn = self.shares.rows.at(share).turn;
+                lanes.fair.get_or_insert_default().insert(share, head, turn);
             }
+            head => lanes.plain.extend(head),
         }
     }
 
@@ -136,12 +158,7 @@ impl Lanes {
         let row = self.lanes.at(lane);
         let (partition, Some(buckets)) = (row.partition, row.buckets()) else { return };
         for bucket in buckets.iter() {
-            let parked = &self.permits.buckets.at(*bucket).parked;
-            let best = parked.get(&partition).and_then(|heads| heads.first().copied());
-            if let Some(head) = best {
-                self.unpark(head.lane);
-                self.open(head.lane);
-            }
+            self.open_best(*bucket, partition);
         }
     }
 }

@@ -4,7 +4,8 @@ use std::collections::HashSet;
 
 use crore_core::{Name, Time};
 
-use super::Lanes;
+use super::rows::QueueRow;
+use super::{Lanes, NO_SHARE};
 
 impl Lanes {
     /// Removes empty lanes, partitions and queues, and returns how many.
@@ -17,21 +18,26 @@ impl Lanes {
             .collect();
         for number in &empty {
             let lane = self.lanes.at_mut(*number);
-            let (partition, limited) = (lane.partition, lane.limited.take());
+            let (partition, share, limited) = (lane.partition, lane.share, lane.limited.take());
             let row = self.partitions.at_mut(partition);
             row.lanes.remove(number);
             match limited {
-                None => row.plain = None,
+                None if share == NO_SHARE => row.plain = None,
+                None => {
+                    self.shared.remove(&(partition, share));
+                }
                 Some(limited) => {
                     limited.buckets.iter().for_each(|bucket| self.permits.remove_lane(*bucket));
-                    self.limited.remove(&(partition, limited.limits));
+                    self.limited.remove(&(partition, share, limited.limits));
                 }
             }
             if row.lanes.is_empty() {
                 let queue = self.queues.at_mut(row.queue);
                 queue.partitions.remove(&row.kind);
+                self.enter(partition, None);
                 self.partitions.remove(partition);
             }
+            self.remove_from_share(share);
             self.lanes.remove(*number);
         }
         self.prune_timers();
@@ -40,8 +46,11 @@ impl Lanes {
     }
 
     fn prune_queues(&mut self) {
-        let empty =
-            self.queues.iter().filter(|(_, queue)| queue.partitions.is_empty() && !queue.paused);
+        let is_default = |queue: &QueueRow| !queue.paused && queue.fair_share.is_none();
+        let empty = self
+            .queues
+            .iter()
+            .filter(|(_, queue)| queue.partitions.is_empty() && is_default(queue));
         let empty: Vec<(u32, Name)> =
             empty.map(|(number, queue)| (number, queue.name.clone())).collect();
         for (number, name) in empty {

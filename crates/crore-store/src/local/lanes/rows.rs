@@ -3,17 +3,20 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use crore_core::fair::{FairShare, Turn};
 use crore_core::limit::LimitKey;
 use crore_core::{Name, State, Time};
 
 use super::super::sorted_run::SortedRun;
-use super::LaneHead;
 use super::ready::ReadyJobs;
+use super::{FairHeads, LaneHead, TurnHead};
 
 #[derive(Debug)]
 pub(crate) struct LaneRow {
     pub(crate) partition: u32,
     pub(super) queue: u32,
+    /// The share of its fair key.
+    pub(super) share: u32,
     pub(super) limited: Option<Box<LaneLimits>>,
     pub(crate) ready: ReadyJobs,
     /// The head as entered in the sets of heads.
@@ -53,6 +56,12 @@ pub(crate) struct PartitionRow {
     pub(super) plain: Option<u32>,
     /// Heads of the open lanes with limits.
     pub(super) heads: BTreeSet<LaneHead>,
+    /// Heads of the open lanes with shares.
+    pub(super) fair: FairHeads,
+    /// Buckets whose parked lanes with shares may have a permit, each at the position of its best lane or before.
+    pub(super) armed: BTreeSet<(TurnHead, u32)>,
+    /// Position in the order of the queue: at or before the best of `fair` and `armed`.
+    pub(super) entered: Option<TurnHead>,
     pub(super) ready: usize,
     pub(super) running: usize,
     pub(super) waiting: SortedRun,
@@ -106,4 +115,11 @@ pub(crate) struct QueueRow {
     pub(crate) running: SortedRun,
     /// When a rate may admit the next job, per bucket with parked lanes of this queue.
     pub(super) timers: BTreeSet<(Time, u32)>,
+    /// Partitions with open or armed lanes with shares.
+    pub(super) fair: BTreeSet<(TurnHead, u32)>,
+    pub(super) fair_share: Option<Arc<FairShare>>,
+    /// Start of the last claimed job of a share.
+    pub(super) virtual_time: Turn,
+    /// Number of shares.
+    pub(super) shares: u32,
 }

@@ -72,7 +72,7 @@ impl Driven {
         }
         if inner.store.is_none() {
             let disk = Arc::clone(&self.disk);
-            let store = Embedded::open_on(disk, Arc::clone(&self.clock), self.options);
+            let store = Embedded::open_on(disk, Arc::clone(&self.clock), self.options.clone());
             let store = store.expect("opened");
             inner.hooks.iter().for_each(|hook| store.add_wake_hook(Arc::clone(hook)));
             inner.store = Some(store);

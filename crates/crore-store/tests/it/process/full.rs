@@ -112,7 +112,7 @@ impl<'a> FilledStore<'a> {
     /// Reopens the store and checks its content.
     fn reopen(&mut self) -> Result<(), BrokenPromise> {
         drop(self.store.take());
-        let store = Embedded::open(self.dir, Arc::new(SystemClock), self.options);
+        let store = Embedded::open(self.dir, Arc::new(SystemClock), self.options.clone());
         let store = store.map_err(|error| format!("the store does not open: {error:?}"))?;
         let dump = Dump::of(&store).map_err(|error| format!("no look: {error:?}"))?;
         self.ledger.check(&dump)?;

@@ -144,7 +144,7 @@ fn a_store_on_a_full_disk_is_refused_as_full_until_there_is_room() {
     // Fills the disk.
     let _ = fs::write(&other, vec![1; 2 << 20]);
     let options = Options { segment_bytes: 256 << 10, ..Options::default() };
-    match Embedded::open(&dir, Arc::new(SystemClock), options) {
+    match Embedded::open(&dir, Arc::new(SystemClock), options.clone()) {
         Err(crore_store::Error::Full { .. }) => {}
         Err(crore_store::Error::Unavailable(why)) => {
             assert!(format!("{why:?}").contains("StorageFull"), "{why:?}");

@@ -68,6 +68,7 @@ proptest! {
             kind: spec.kind.as_str(),
             priority: spec.priority,
             limits: spec.limits.clone(),
+            fair: spec.fair.clone(),
             client_id: spec.client_id.clone(),
         };
         prop_assert_eq!(peek_spec(&mut ByteReader::new(&bytes)), Ok(head));

@@ -1,5 +1,6 @@
 //! Stored encodings, which must never change.
 
+use crore_core::fair::FairKey;
 use crore_core::job::{
     Attempt, ClientId, DeliveryEnd, Dependency, DependencyCondition, DependencyTarget, EndReason,
     JobRetention, Lapse, ReportDetails, ReportFencing, ResultRetention, StoredResult,
@@ -214,6 +215,12 @@ fn the_bits_of_a_spec_never_change() {
         assert_eq!(bits(&encode(&spec, put_spec)), 1 << bit, "{spec:?}");
         assert_round_trip(&spec, put_spec, get_spec);
     }
+    let fair = Spec { fair: Some(FairKey::new(Some("acme".into()))), ..plain() };
+    assert_eq!(
+        hex(&encode(&fair, put_spec)),
+        "01808010046d61696c0777656c636f6d650461636d6500087b22746f223a317d"
+    );
+    assert_round_trip(&fair, put_spec, get_spec);
 }
 
 #[test]

@@ -1,0 +1,216 @@
+//! Shares of queues: the turn and the weight of each fair key, and the lanes of shared queues.
+//!
+//! Turns are kept in memory only. A share is identified by a keyed 64-bit hash of its queue and key: two keys with
+//! the same hash would take their turns as one, which breaks no promise but theirs.
+
+use std::collections::HashMap;
+use std::hash::{BuildHasher, RandomState};
+use std::sync::Arc;
+
+use crore_core::Name;
+use crore_core::fair::{DEFAULT_WEIGHT, FairKey, FairShare, MAX_WEIGHT, Turn, after_claim};
+
+use super::super::arena::Arena;
+use super::fair_heads::TurnHead;
+use super::{LaneHead, Lanes};
+use crate::bug::planted;
+
+/// The share of a lane without a fair key.
+pub(super) const NO_SHARE: u32 = u32::MAX;
+
+/// The share of one fair key in its queue.
+#[derive(Debug)]
+pub(crate) struct ShareRow {
+    pub(super) turn: Turn,
+    hash: u64,
+    queue: u32,
+    weight: u32,
+    /// Number of lanes with this key.
+    lanes: u32,
+}
+
+/// Shares by number.
+#[derive(Debug, Default)]
+pub(crate) struct Shares {
+    pub(super) rows: Arena<ShareRow>,
+    numbers: HashMap<u64, u32>,
+    hasher: RandomState,
+}
+
+impl Lanes {
+    fn share_hash(&self, queue: u32, key: &str) -> u64 {
+        self.shares.hasher.hash_one((queue, key))
+    }
+
+    pub(super) fn share_or_new(&mut self, queue: u32, key: Option<&FairKey>) -> u32 {
+        let Some(key) = key else { return NO_SHARE };
+        let hash = self.share_hash(queue, key.as_str());
+        if let Some(number) = self.shares.numbers.get(&hash) {
+            return *number;
+        }
+        let row = self.queues.at_mut(queue);
+        row.shares += 1;
+        let weight =
+            row.fair_share.as_ref().map_or(DEFAULT_WEIGHT, |share| share.weight(key.as_str()));
+        let number = self.shares.rows.add(ShareRow { turn: 0, hash, queue, weight, lanes: 0 });
+        self.shares.numbers.insert(hash, number);
+        number
+    }
+
+    /// Counts a new lane of a share.
+    pub(super) fn add_to_share(&mut self, share: u32) {
+        if share != NO_SHARE {
+            self.shares.rows.at_mut(share).lanes += 1;
+        }
+    }
+
+    /// Forgets a lane of a share, and the share if it was the last.
+    pub(super) fn remove_from_share(&mut self, share: u32) {
+        if share == NO_SHARE {
+            return;
+        }
+        let row = self.shares.rows.at_mut(share);
+        row.lanes -= 1;
+        if row.lanes == 0 {
+            let (hash, queue) = (row.hash, row.queue);
+            self.shares.numbers.remove(&hash);
+            self.shares.rows.remove(share);
+            self.queues.at_mut(queue).shares -= 1;
+        }
+    }
+
+    /// Sets the weights of a queue's keys. They apply from the next claim of each key on.
+    pub(crate) fn set_fair_share(&mut self, name: &Name, share: Option<Arc<FairShare>>) {
+        let queue = self.queue_or_new(name);
+        let same = self.queues.at(queue).fair_share == share;
+        if same {
+            return;
+        }
+        let numbers: Vec<u32> =
+            self.shares.rows.iter().filter(|(_, row)| row.queue == queue).map(|(n, _)| n).collect();
+        for number in numbers {
+            self.shares.rows.at_mut(number).weight = DEFAULT_WEIGHT;
+        }
+        for (key, weight) in share.iter().flat_map(|share| &share.weights) {
+            let hash = self.share_hash(queue, key);
+            if let Some(number) = self.shares.numbers.get(&hash) {
+                self.shares.rows.at_mut(*number).weight = (*weight).clamp(1, MAX_WEIGHT);
+            }
+        }
+        self.queues.at_mut(queue).fair_share = share;
+    }
+
+    /// Moves the share of a claimed lane to its next turn.
+    pub(super) fn advance_turn(&mut self, lane: u32) {
+        let row = self.lanes.at(lane);
+        if row.share == NO_SHARE {
+            return;
+        }
+        let queue = self.queues.at_mut(row.queue);
+        let share = self.shares.rows.at_mut(row.share);
+        let weight = if planted!("bug-40") { 1 } else { share.weight };
+        let virtual_time = if planted!("bug-41") { 0 } else { queue.virtual_time };
+        (queue.virtual_time, share.turn) = after_claim(share.turn, virtual_time, weight);
+    }
+
+    pub(super) fn turn(&self, share: u32) -> Turn {
+        self.shares.rows.at(share).turn
+    }
+
+    /// Enters the head of a lane with a share.
+    pub(super) fn open_share(&mut self, lane: u32, head: LaneHead) {
+        let row = self.lanes.at(lane);
+        let (partition, share) = (row.partition, row.share);
+        let turn = self.turn(share);
+        self.partitions.at_mut(partition).fair.insert(share, head, turn);
+        if let Some(first) = self.partitions.at_mut(partition).fair.first(&self.shares.rows) {
+            self.raise(partition, first);
+        }
+    }
+
+    /// Moves a partition forward in the order of its queue if it has a better head now. Worse heads are noticed when
+    /// the partition comes up.
+    fn raise(&mut self, partition: u32, head: TurnHead) {
+        if self.partitions.at(partition).entered.is_none_or(|entered| head < entered) {
+            self.enter(partition, Some(head));
+        }
+    }
+
+    /// Sets the position of a partition in the order of its queue.
+    pub(super) fn enter(&mut self, partition: u32, head: Option<TurnHead>) {
+        let row = self.partitions.at_mut(partition);
+        let entered = std::mem::replace(&mut row.entered, head);
+        let fair = &mut self.queues.at_mut(row.queue).fair;
+        if let Some(entered) = entered {
+            fair.remove(&(entered, partition));
+        }
+        fair.extend(head.map(|head| (head, partition)));
+    }
+
+    /// The best head among the shares of a queue.
+    pub(super) fn first_of_queue(&mut self, queue: u32) -> Option<TurnHead> {
+        loop {
+            let (entered, partition) = *self.queues.at(queue).fair.first()?;
+            let first = self.first_of_partition(partition);
+            if first == Some(entered) {
+                return first;
+            }
+            self.enter(partition, first);
+        }
+    }
+
+    /// The best head among the shares of a partition. A waiting bucket that comes first opens its best lane.
+    pub(super) fn first_of_partition(&mut self, partition: u32) -> Option<TurnHead> {
+        loop {
+            let row = self.partitions.at_mut(partition);
+            let first = row.fair.first(&self.shares.rows);
+            match row.armed.first().copied() {
+                Some((armed, bucket)) if first.is_none_or(|first| armed < first) => {
+                    self.open_from_armed(bucket, partition, armed);
+                }
+                _ => return first,
+            }
+        }
+    }
+
+    /// Opens the best lane of an armed bucket, which comes up at `armed`, or corrects its position.
+    fn open_from_armed(&mut self, bucket: u32, partition: u32, armed: TurnHead) {
+        let Some(first) = self.first_parked_share(bucket, partition) else {
+            self.disarm(bucket, partition);
+            return;
+        };
+        if first <= armed {
+            self.unpark(first.lane);
+            self.open(first.lane);
+        }
+        self.arm(bucket, partition);
+    }
+
+    /// Lets the lanes with shares that are parked at a bucket take part in the order of their partition, by the best
+    /// of them: the bucket may have a permit. A refusal [disarms](Self::disarm) the bucket.
+    pub(super) fn arm(&mut self, bucket: u32, partition: u32) {
+        let Some(first) = self.first_parked_share(bucket, partition) else { return };
+        let Some(parked) = self.permits.buckets.at_mut(bucket).parked.get_mut(&partition) else {
+            return;
+        };
+        let before = parked.armed.replace(first);
+        let armed = &mut self.partitions.at_mut(partition).armed;
+        if let Some(before) = before {
+            armed.remove(&(before, bucket));
+        }
+        armed.insert((first, bucket));
+        self.raise(partition, first);
+    }
+
+    pub(super) fn disarm(&mut self, bucket: u32, partition: u32) {
+        let parked = self.permits.buckets.at_mut(bucket).parked.get_mut(&partition);
+        if let Some(armed) = parked.and_then(|parked| parked.armed.take()) {
+            self.partitions.at_mut(partition).armed.remove(&(armed, bucket));
+        }
+    }
+
+    fn first_parked_share(&mut self, bucket: u32, partition: u32) -> Option<TurnHead> {
+        let parked = self.permits.buckets.at_mut(bucket).parked.get_mut(&partition)?;
+        parked.fair.as_mut()?.first(&self.shares.rows)
+    }
+}
