@@ -52,6 +52,10 @@ impl<T: Ord + Copy + 'static> SortedRun<T> {
         if back.last().is_some_and(|last| *last > slot) && self.len > 1 {
             self.insert_between(slot);
         } else if back.len() < CHUNK {
+            if back.capacity() == 0 {
+                // Many runs have one slot only.
+                back.reserve_exact(1);
+            }
             back.push(slot);
         } else {
             let mut chunk = Vec::with_capacity(CHUNK);

@@ -8,6 +8,7 @@ use crore_core::{JobId, Time};
 use super::super::arena::Arena;
 use super::super::sorted_run::SortedRun;
 use super::LaneHead;
+use super::rows::LaneRow;
 use super::shares::ShareRow;
 
 /// The head of a lane and the turn of its share; its order is the claim order within a queue.
@@ -18,18 +19,17 @@ pub(crate) struct TurnHead {
     at: Time,
     id: JobId,
     pub(super) lane: u32,
-    share: u32,
 }
 
 impl TurnHead {
-    fn new(head: LaneHead, share: u32, turn: Turn) -> Self {
+    const fn new(head: LaneHead, turn: Turn) -> Self {
         let LaneHead { priority, at, id, lane } = head;
-        Self { priority, turn, at, id, lane, share }
+        Self { priority, turn, at, id, lane }
     }
 
     /// A lane without a share has always turn 0.
-    pub(super) fn plain(head: LaneHead) -> Self {
-        Self::new(head, u32::MAX, 0)
+    pub(super) const fn plain(head: LaneHead) -> Self {
+        Self::new(head, 0)
     }
 
     pub(super) const fn lane_head(self) -> LaneHead {
@@ -42,12 +42,13 @@ impl TurnHead {
 /// an outdated entry comes up too early and is then corrected.
 #[derive(Debug, Default)]
 pub(crate) struct FairHeads {
-    shares: HashMap<u32, EnteredShare>,
     order: SortedRun<TurnHead>,
+    /// Shares that have, or had, several lanes. A share with one lane has the turn of its entry in its row.
+    groups: HashMap<u32, ShareGroup>,
 }
 
 #[derive(Debug)]
-struct EnteredShare {
+struct ShareGroup {
     /// The turn in the share's entry of the order.
     turn: Turn,
     heads: ShareHeads,
@@ -91,56 +92,79 @@ impl ShareHeads {
 }
 
 impl FairHeads {
-    pub(crate) fn is_empty(&self) -> bool {
-        self.shares.is_empty()
+    pub(crate) const fn is_empty(&self) -> bool {
+        self.order.len() == 0
     }
 
-    /// Adds the head of a lane, whose share has this turn now.
-    pub(super) fn insert(&mut self, share: u32, head: LaneHead, turn: Turn) {
-        let Some(entered) = self.shares.get_mut(&share) else {
-            self.shares.insert(share, EnteredShare { turn, heads: ShareHeads::One(head) });
-            self.order.insert(TurnHead::new(head, share, turn));
+    /// Adds the head of a lane of a share.
+    pub(super) fn insert(&mut self, head: LaneHead, (number, share): (u32, &mut ShareRow)) {
+        let turn = share.turn;
+        if share.only_lane.is_some() {
+            share.entered = turn;
+            self.order.insert(TurnHead::new(head, turn));
+            return;
+        }
+        let Some(group) = self.groups.get_mut(&number) else {
+            self.groups.insert(number, ShareGroup { turn, heads: ShareHeads::One(head) });
+            self.order.insert(TurnHead::new(head, turn));
             return;
         };
-        let before = entered.heads.first();
-        entered.heads.insert(head);
+        let before = group.heads.first();
+        group.heads.insert(head);
         if before.is_none_or(|before| head < before) {
             if let Some(before) = before {
-                self.order.remove(TurnHead::new(before, share, entered.turn));
+                self.order.remove(TurnHead::new(before, group.turn));
             }
-            entered.turn = turn;
-            self.order.insert(TurnHead::new(head, share, turn));
+            group.turn = turn;
+            self.order.insert(TurnHead::new(head, turn));
         }
     }
 
-    /// Removes the head of a lane.
-    pub(super) fn remove(&mut self, share: u32, head: LaneHead) {
-        let Some(entered) = self.shares.get_mut(&share) else { return };
-        let (before, turn) = (entered.heads.first(), entered.turn);
-        let is_left = entered.heads.remove(head);
-        let next = entered.heads.first().filter(|_| is_left);
+    /// Removes the head of a lane of a share.
+    pub(super) fn remove(&mut self, head: LaneHead, (number, share): (u32, &ShareRow)) {
+        if share.only_lane.is_some() {
+            self.order.remove(TurnHead::new(head, share.entered));
+            return;
+        }
+        let Some(group) = self.groups.get_mut(&number) else { return };
+        let (before, turn) = (group.heads.first(), group.turn);
+        let is_left = group.heads.remove(head);
+        let next = group.heads.first().filter(|_| is_left);
         if !is_left {
-            self.shares.remove(&share);
+            self.groups.remove(&number);
         }
         if before == Some(head) {
-            self.order.remove(TurnHead::new(head, share, turn));
+            self.order.remove(TurnHead::new(head, turn));
             if let Some(next) = next {
-                self.order.insert(TurnHead::new(next, share, turn));
+                self.order.insert(TurnHead::new(next, turn));
             }
         }
+    }
+
+    /// Turns the entry of a share's only lane into a group: the share gets another lane.
+    pub(super) fn group(&mut self, head: LaneHead, (number, share): (u32, &ShareRow)) {
+        let group = ShareGroup { turn: share.entered, heads: ShareHeads::One(head) };
+        self.groups.insert(number, group);
     }
 
     /// The best head by the current turns.
-    pub(super) fn first(&mut self, shares: &Arena<ShareRow>) -> Option<TurnHead> {
+    pub(super) fn first(
+        &mut self,
+        lanes: &Arena<LaneRow>,
+        shares: &mut Arena<ShareRow>,
+    ) -> Option<TurnHead> {
         loop {
             let first = self.order.first()?;
-            let turn = shares.at(first.share).turn;
+            let number = lanes.at(first.lane).share;
+            let share = shares.at_mut(number);
+            let turn = share.turn;
             if first.turn == turn {
                 return Some(first);
             }
             self.order.remove(first);
-            if let Some(entered) = self.shares.get_mut(&first.share) {
-                entered.turn = turn;
+            match self.groups.get_mut(&number) {
+                Some(group) => group.turn = turn,
+                None => share.entered = turn,
             }
             self.order.insert(TurnHead { turn, ..first });
         }

@@ -58,7 +58,7 @@ pub(crate) struct Lanes {
     pub(crate) lanes: Arena<LaneRow>,
     /// Lanes with limits, by partition, share and limit keys.
     limited: HashMap<(u32, u32, Vec<LimitKey>), u32>,
-    /// Lanes with a share and without limits, by partition and share.
+    /// Lanes without limits of shares with several lanes, by partition and share.
     shared: HashMap<(u32, u32), u32>,
     shares: Shares,
     pub(crate) permits: Permits,
@@ -145,7 +145,7 @@ impl Lanes {
         let share = self.share_or_new(queue, fair);
         let existing = match (limits.is_empty(), share) {
             (true, NO_SHARE) => self.partitions.at(partition).plain,
-            (true, share) => self.shared.get(&(partition, share)).copied(),
+            (true, share) => self.unlimited_lane(partition, share),
             (false, share) => self.limited.get(&(partition, share, limits.to_vec())).copied(),
         };
         existing.unwrap_or_else(|| self.new_lane(partition, limits, share))
@@ -178,20 +178,17 @@ impl Lanes {
             share,
             limited,
             ready: ReadyJobs::default(),
-            head: None,
             parked: None,
             jobs: 0,
         });
         match (limits.is_empty(), share) {
             (true, NO_SHARE) => self.partitions.at_mut(partition).plain = Some(number),
-            (true, share) => {
-                self.shared.insert((partition, share), number);
-            }
+            (true, _) => {}
             (false, share) => {
                 self.limited.insert((partition, share, limits.to_vec()), number);
             }
         }
-        self.add_to_share(share);
+        self.add_to_share(number);
         self.partitions.at_mut(partition).lanes.insert(number);
         number
     }
@@ -225,9 +222,10 @@ impl Lanes {
         match position.state {
             State::Ready => {
                 partition.ready += 1;
+                let old = lane.head(position.lane);
                 lane.ready.insert(position.priority, position.slot);
                 self.woken.insert(lane.queue);
-                self.refresh(position.lane);
+                self.refresh(position.lane, old);
             }
             State::Running => {
                 partition.running += 1;
@@ -248,8 +246,9 @@ impl Lanes {
         match position.state {
             State::Ready => {
                 partition.ready -= 1;
+                let old = lane.head(position.lane);
                 lane.ready.remove(position.priority, position.slot);
-                self.refresh(position.lane);
+                self.refresh(position.lane, old);
             }
             State::Running => {
                 partition.running -= 1;
@@ -277,7 +276,7 @@ impl Lanes {
                     self.advance_turn(head.lane);
                     return Some(head);
                 }
-                Err((bucket, blocked)) => self.park(head.lane, bucket, blocked, now),
+                Err((bucket, blocked)) => self.park(head, bucket, blocked, now),
             }
         }
     }
@@ -286,9 +285,9 @@ impl Lanes {
     /// twice.
     fn open(&mut self, lane: u32) {
         let row = self.lanes.at(lane);
-        let Some(head) = row.head else { return };
+        let Some(head) = row.head(lane) else { return };
         if row.share != NO_SHARE {
-            return self.open_share(lane, head);
+            return self.open_share(head);
         }
         self.queues.at_mut(row.queue).heads.insert(head);
         if row.limited.is_some() {
@@ -296,11 +295,12 @@ impl Lanes {
         }
     }
 
-    fn close(&mut self, lane: u32) {
-        let row = self.lanes.at(lane);
-        let Some(head) = row.head else { return };
+    /// Closes an open lane with this head.
+    fn close(&mut self, head: LaneHead) {
+        let row = self.lanes.at(head.lane);
         if row.share != NO_SHARE {
-            return self.partitions.at_mut(row.partition).fair.remove(row.share, head);
+            let share = self.shares.rows.at(row.share);
+            return self.partitions.at_mut(row.partition).fair.remove(head, (row.share, share));
         }
         self.queues.at_mut(row.queue).heads.remove(head);
         if row.limited.is_some() {
@@ -308,16 +308,11 @@ impl Lanes {
         }
     }
 
-    /// Updates the sets of heads after a lane's ready jobs have changed.
-    fn refresh(&mut self, number: u32) {
+    /// Updates the sets of heads after a lane's ready jobs have changed; `old` was its head before.
+    fn refresh(&mut self, number: u32, old: Option<LaneHead>) {
         let lane = self.lanes.at(number);
-        let head = lane.ready.first().map(|(priority, slot)| LaneHead {
-            priority,
-            at: slot.at,
-            id: slot.id,
-            lane: number,
-        });
-        let (old, parked, limited) = (lane.head, lane.parked, lane.limited.is_some());
+        let head = lane.head(number);
+        let (parked, limited) = (lane.parked, lane.limited.is_some());
         let shared = lane.share != NO_SHARE;
         if head == old {
             return;
@@ -326,18 +321,17 @@ impl Lanes {
         match parked {
             // Only a better head reopens a parked lane without a share; with a worse one the lane stays parked.
             Some(bucket) if head.is_some() && !better && !shared => {
-                self.unpark(number);
-                self.lanes.at_mut(number).head = head;
+                self.unpark(number, old);
                 self.set_parked(number, bucket);
             }
             Some(_) => {
-                self.unpark(number);
-                self.lanes.at_mut(number).head = head;
+                self.unpark(number, old);
                 self.open(number);
             }
             None => {
-                self.close(number);
-                self.lanes.at_mut(number).head = head;
+                if let Some(old) = old {
+                    self.close(old);
+                }
                 self.open(number);
                 if limited && !better {
                     self.open_best_parked(number);

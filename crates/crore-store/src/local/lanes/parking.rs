@@ -3,7 +3,7 @@
 use crore_core::{Name, Time};
 
 use super::super::permits::PermitRefusal;
-use super::{Lanes, NO_SHARE};
+use super::{LaneHead, Lanes, NO_SHARE};
 
 impl Lanes {
     /// Returns the permits of a delivery of this lane.
@@ -37,10 +37,15 @@ impl Lanes {
     fn open_best(&mut self, bucket: u32, partition: u32) {
         let Some(parked) = self.permits.buckets.at(bucket).parked.get(&partition) else { return };
         if let Some(head) = parked.plain.first().copied() {
-            self.unpark(head.lane);
-            self.open(head.lane);
+            self.open_parked(head.lane);
         }
         self.arm(bucket, partition);
+    }
+
+    /// Opens a parked lane.
+    pub(super) fn open_parked(&mut self, lane: u32) {
+        self.unpark(lane, self.lanes.at(lane).head(lane));
+        self.open(lane);
     }
 
     /// Opens all parked lanes under a limit that has changed; the next claim applies the new limit.
@@ -49,8 +54,7 @@ impl Lanes {
         let affected: Vec<u32> = affected.map(|(number, _)| number).collect();
         for lane in affected {
             self.woken.insert(self.lanes.at(lane).queue);
-            self.unpark(lane);
-            self.open(lane);
+            self.open_parked(lane);
         }
     }
 
@@ -84,10 +88,11 @@ impl Lanes {
         }
     }
 
-    pub(super) fn park(&mut self, lane: u32, bucket: u32, blocked: PermitRefusal, now: Time) {
-        self.close(lane);
-        self.set_parked(lane, bucket);
-        let row = self.lanes.at(lane);
+    /// Parks an open lane with this head.
+    pub(super) fn park(&mut self, head: LaneHead, bucket: u32, blocked: PermitRefusal, now: Time) {
+        self.close(head);
+        self.set_parked(head.lane, bucket);
+        let row = self.lanes.at(head.lane);
         let (partition, others) = (row.partition, row.buckets());
         self.disarm(bucket, partition);
         if let PermitRefusal::RateUntil(at) = blocked {
@@ -120,16 +125,17 @@ impl Lanes {
         }
     }
 
-    pub(super) fn unpark(&mut self, lane: u32) {
+    /// Removes a lane from those parked at its bucket, where it has this head.
+    pub(super) fn unpark(&mut self, lane: u32, head: Option<LaneHead>) {
         let row = self.lanes.at_mut(lane);
         let (partition, share) = (row.partition, row.share);
-        let (Some(bucket), Some(head)) = (row.parked.take(), row.head) else { return };
+        let (Some(bucket), Some(head)) = (row.parked.take(), head) else { return };
         let parked = &mut self.permits.buckets.at_mut(bucket).parked;
         let Some(lanes) = parked.get_mut(&partition) else { return };
         if share == NO_SHARE {
             lanes.plain.remove(&head);
         } else if let Some(fair) = &mut lanes.fair {
-            fair.remove(share, head);
+            fair.remove(head, (share, self.shares.rows.at(share)));
         }
         if lanes.is_empty() {
             self.disarm(bucket, partition);
@@ -141,12 +147,12 @@ impl Lanes {
     pub(super) fn set_parked(&mut self, lane: u32, bucket: u32) {
         let row = self.lanes.at_mut(lane);
         row.parked = Some(bucket);
-        let (partition, share, head) = (row.partition, row.share, row.head);
+        let (partition, share, head) = (row.partition, row.share, row.head(lane));
         let lanes = self.permits.buckets.at_mut(bucket).parked.entry(partition).or_default();
         match head {
             Some(head) if share != NO_SHARE => {
-                let turn = self.shares.rows.at(share).turn;
-                lanes.fair.get_or_insert_default().insert(share, head, turn);
+                let fair = lanes.fair.get_or_insert_default();
+                fair.insert(head, (share, self.shares.rows.at_mut(share)));
             }
             head => lanes.plain.extend(head),
         }

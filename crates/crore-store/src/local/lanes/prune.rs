@@ -24,6 +24,7 @@ impl Lanes {
             match limited {
                 None if share == NO_SHARE => row.plain = None,
                 None => {
+                    // A share with one lane has no entry.
                     self.shared.remove(&(partition, share));
                 }
                 Some(limited) => {

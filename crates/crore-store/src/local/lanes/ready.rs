@@ -11,12 +11,13 @@ pub(crate) struct ReadyJobs {
     /// Priority of `run`; meaningless while the run is empty.
     priority: i32,
     run: SortedRun,
-    others: BTreeMap<i32, SortedRun>,
+    #[expect(clippy::box_collection, reason = "most lanes have none, and there are many lanes")]
+    others: Option<Box<BTreeMap<i32, SortedRun>>>,
 }
 
 impl ReadyJobs {
     pub(super) fn insert(&mut self, priority: i32, slot: RunSlot) {
-        if self.run.len() == 0 && self.others.is_empty() {
+        if self.run.len() == 0 && self.others.is_none() {
             self.priority = priority;
         }
         self.run_mut(priority).insert(slot);
@@ -25,8 +26,13 @@ impl ReadyJobs {
     pub(super) fn remove(&mut self, priority: i32, slot: RunSlot) {
         let run = self.run_mut(priority);
         run.remove(slot);
-        if run.len() == 0 {
-            self.others.remove(&priority);
+        if run.len() == 0
+            && let Some(others) = &mut self.others
+        {
+            others.remove(&priority);
+            if others.is_empty() {
+                self.others = None;
+            }
         }
     }
 
@@ -34,22 +40,21 @@ impl ReadyJobs {
         if priority == self.priority {
             &mut self.run
         } else {
-            self.others.entry(priority).or_default()
+            self.others.get_or_insert_default().entry(priority).or_default()
         }
     }
 
     pub(super) fn first(&self) -> Option<(i32, RunSlot)> {
         let one = self.run.first().map(|slot| (self.priority, slot));
-        if self.others.is_empty() {
-            return one;
-        }
-        let other = self.others.iter().next();
+        let Some(others) = &self.others else { return one };
+        let other = others.iter().next();
         let other = other.and_then(|(priority, run)| Some((*priority, run.first()?)));
         one.into_iter().chain(other).min()
     }
 
     pub(crate) fn runs(&self) -> impl Iterator<Item = (i32, &SortedRun)> {
-        let others = self.others.iter().map(|(priority, run)| (*priority, run));
+        let others = self.others.iter().flat_map(|others| others.iter());
+        let others = others.map(|(priority, run)| (*priority, run));
         std::iter::once((self.priority, &self.run)).chain(others)
     }
 }

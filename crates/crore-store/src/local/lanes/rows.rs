@@ -11,6 +11,8 @@ use super::super::sorted_run::SortedRun;
 use super::ready::ReadyJobs;
 use super::{FairHeads, LaneHead, TurnHead};
 
+/// A lane. There may be a million, one for each fair key: a row takes 96 bytes.
+
 #[derive(Debug)]
 pub(crate) struct LaneRow {
     pub(crate) partition: u32,
@@ -19,8 +21,6 @@ pub(crate) struct LaneRow {
     pub(super) share: u32,
     pub(super) limited: Option<Box<LaneLimits>>,
     pub(crate) ready: ReadyJobs,
-    /// The head as entered in the sets of heads.
-    pub(super) head: Option<LaneHead>,
     /// The bucket at which the lane is parked.
     pub(super) parked: Option<u32>,
     /// Jobs of this lane in any state.
@@ -35,6 +35,12 @@ pub(super) struct LaneLimits {
 }
 
 impl LaneRow {
+    /// The head, which the sets of heads have. `number` is the number of the lane.
+    pub(super) fn head(&self, number: u32) -> Option<LaneHead> {
+        let (priority, slot) = self.ready.first()?;
+        Some(LaneHead { priority, at: slot.at, id: slot.id, lane: number })
+    }
+
     /// The buckets that each job needs a permit from.
     pub(super) fn buckets(&self) -> Option<Arc<[u32]>> {
         self.limited.as_ref().map(|limited| Arc::clone(&limited.buckets))

@@ -84,7 +84,7 @@ impl Lanes {
     fn head_of(&mut self, partition: u32) -> Option<TurnHead> {
         let fair = self.first_of_partition(partition);
         let row = self.partitions.at(partition);
-        let plain = row.plain.and_then(|lane| self.lanes.at(lane).head);
+        let plain = row.plain.and_then(|lane| self.lanes.at(lane).head(lane));
         let plain = plain.into_iter().chain(row.heads.first().copied()).min();
         fair.into_iter().chain(plain.map(TurnHead::plain)).min()
     }
