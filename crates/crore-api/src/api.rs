@@ -17,6 +17,7 @@ use crate::audit::Audit;
 use crate::budget::{ByteBudget, ByteLimits};
 use crate::metrics::Metrics;
 use crate::observer::Observer;
+use crate::read_turn::ReadTurns;
 use crate::revocation::Revocations;
 
 section! {
@@ -97,6 +98,7 @@ struct ApiState {
     doors: &'static [&'static str],
     is_closing: watch::Sender<bool>,
     listeners: Arc<Semaphore>,
+    read_turns: ReadTurns,
     access: Access,
     revocations: Revocations,
     budget: Arc<ByteBudget>,
@@ -129,6 +131,7 @@ impl Api {
             revocations: Revocations::default(),
             budget: Arc::new(ByteBudget::new(options.in_flight.clone())),
             listeners: Arc::new(Semaphore::new(options.max_listeners.min(Semaphore::MAX_PERMITS))),
+            read_turns: ReadTurns::new(),
             engine,
             options,
             doors,
@@ -231,6 +234,10 @@ impl Api {
     /// A handle that does not keep the API alive.
     pub(crate) fn downgrade(&self) -> WeakApi {
         WeakApi(Arc::downgrade(&self.0))
+    }
+
+    pub(crate) fn read_turns(&self) -> &ReadTurns {
+        &self.0.read_turns
     }
 
     /// Permits for listeners to live events.

@@ -32,6 +32,7 @@ pub mod middleware;
 pub mod negotiation;
 mod observer;
 pub mod params;
+mod read_turn;
 pub mod request_log;
 mod revocation;
 mod scope;

@@ -37,7 +37,9 @@ pub(super) async fn get(
     reply: Responder,
     id: PathParam,
 ) -> Result<Response, Fault> {
-    Ok(reply.ok(&Job::of(&api.get_job(&grant, id.job()?).await?, reply.0, JobView::Full)))
+    let id = id.job()?;
+    let _turn = api.read_turn().await;
+    Ok(reply.ok(&Job::of(&api.get_job(&grant, id).await?, reply.0, JobView::Full)))
 }
 
 /// Explains why a job is not running.
