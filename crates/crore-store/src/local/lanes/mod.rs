@@ -170,7 +170,7 @@ impl Lanes {
     fn new_lane(&mut self, partition: u32, limits: &[LimitKey], share: u32) -> u32 {
         let limited = (!limits.is_empty()).then(|| {
             let buckets = limits.iter().map(|key| self.permits.add_lane(key)).collect();
-            Box::new(LaneLimits { limits: limits.to_vec(), buckets })
+            Box::new(LaneLimits { limits: limits.to_vec(), buckets, parked: None })
         });
         let number = self.lanes.add(LaneRow {
             partition,
@@ -178,7 +178,6 @@ impl Lanes {
             share,
             limited,
             ready: ReadyJobs::default(),
-            parked: None,
             jobs: 0,
         });
         match (limits.is_empty(), share) {
@@ -312,7 +311,7 @@ impl Lanes {
     fn refresh(&mut self, number: u32, old: Option<LaneHead>) {
         let lane = self.lanes.at(number);
         let head = lane.head(number);
-        let (parked, limited) = (lane.parked, lane.limited.is_some());
+        let (parked, limited) = (lane.parked(), lane.limited.is_some());
         let shared = lane.share != NO_SHARE;
         if head == old {
             return;

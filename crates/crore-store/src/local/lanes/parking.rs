@@ -129,7 +129,8 @@ impl Lanes {
     pub(super) fn unpark(&mut self, lane: u32, head: Option<LaneHead>) {
         let row = self.lanes.at_mut(lane);
         let (partition, share) = (row.partition, row.share);
-        let (Some(bucket), Some(head)) = (row.parked.take(), head) else { return };
+        let parked = row.limited.as_mut().and_then(|limited| limited.parked.take());
+        let (Some(bucket), Some(head)) = (parked, head) else { return };
         let parked = &mut self.permits.buckets.at_mut(bucket).parked;
         let Some(lanes) = parked.get_mut(&partition) else { return };
         if share == NO_SHARE {
@@ -146,7 +147,9 @@ impl Lanes {
     /// Adds a lane that is not open to those parked at a bucket.
     pub(super) fn set_parked(&mut self, lane: u32, bucket: u32) {
         let row = self.lanes.at_mut(lane);
-        row.parked = Some(bucket);
+        if let Some(limited) = &mut row.limited {
+            limited.parked = Some(bucket);
+        }
         let (partition, share, head) = (row.partition, row.share, row.head(lane));
         let lanes = self.permits.buckets.at_mut(bucket).parked.entry(partition).or_default();
         match head {

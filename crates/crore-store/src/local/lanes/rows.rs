@@ -11,7 +11,7 @@ use super::super::sorted_run::SortedRun;
 use super::ready::ReadyJobs;
 use super::{FairHeads, LaneHead, TurnHead};
 
-/// A lane. There may be a million, one for each fair key: a row takes 96 bytes.
+/// A lane. There may be a million, one for each fair key: a row takes 80 bytes.
 
 #[derive(Debug)]
 pub(crate) struct LaneRow {
@@ -21,10 +21,8 @@ pub(crate) struct LaneRow {
     pub(super) share: u32,
     pub(super) limited: Option<Box<LaneLimits>>,
     pub(crate) ready: ReadyJobs,
-    /// The bucket at which the lane is parked.
-    pub(super) parked: Option<u32>,
     /// Jobs of this lane in any state.
-    pub(super) jobs: u64,
+    pub(super) jobs: u32,
 }
 
 /// Present only in lanes with limits.
@@ -32,6 +30,8 @@ pub(crate) struct LaneRow {
 pub(super) struct LaneLimits {
     pub(super) limits: Vec<LimitKey>,
     pub(super) buckets: Arc<[u32]>,
+    /// The bucket at which the lane is parked.
+    pub(super) parked: Option<u32>,
 }
 
 impl LaneRow {
@@ -46,10 +46,15 @@ impl LaneRow {
         self.limited.as_ref().map(|limited| Arc::clone(&limited.buckets))
     }
 
+    /// The bucket at which the lane is parked.
+    pub(super) fn parked(&self) -> Option<u32> {
+        self.limited.as_ref()?.parked
+    }
+
     /// Whether the lane is parked and subject to this limit.
     pub(super) fn is_parked_and_has(&self, limit: &Name) -> bool {
         let mut keys = self.limited.iter().flat_map(|limited| &limited.limits);
-        self.parked.is_some() && keys.any(|key| key.limit == *limit)
+        self.parked().is_some() && keys.any(|key| key.limit == *limit)
     }
 }
 

@@ -139,7 +139,7 @@ impl Lanes {
             self.shared.insert((partition, number), lane);
         }
         let Some(head) = row.head(lane) else { return };
-        let heads = match row.parked {
+        let heads = match row.parked() {
             None => Some(&mut self.partitions.at_mut(partition).fair),
             Some(bucket) => {
                 let parked = self.permits.buckets.at_mut(bucket).parked.get_mut(&partition);
