@@ -81,6 +81,26 @@ impl Job {
         self
     }
 
+    /// Sets a deadline: a job that has not started within this span is cancelled as expired.
+    pub fn start_within(mut self, span: Duration) -> Self {
+        self.0.start_by = Some(new_job::StartBy::StartWithinMs(millis(span)));
+        self
+    }
+
+    /// Sets a deadline at this time: a job that has not started by then is cancelled as expired.
+    pub fn deadline(mut self, deadline: SystemTime) -> Self {
+        let since = deadline.duration_since(UNIX_EPOCH).map_or(0, millis);
+        let at = i64::try_from(since).unwrap_or(i64::MAX);
+        self.0.start_by = Some(new_job::StartBy::DeadlineMs(at));
+        self
+    }
+
+    /// Sets the follow-up that is pushed if the job misses its deadline.
+    pub fn on_expired(mut self, follow_up: Self) -> Self {
+        self.0.on_expired = Some(Box::new(follow_up.0));
+        self
+    }
+
     /// Limits the number of attempts.
     pub fn attempts(mut self, n: u32) -> Self {
         self.0.retry.get_or_insert_default().max_attempts = Some(n);

@@ -37,7 +37,7 @@ fn parse(args: &[String]) -> Option<SimArgs> {
             "--seed" => (from, seeds) = (number()?, Some(1)),
             "--seeds" => seeds = Some(number()?),
             "--from" => from = number()?,
-            "--generation" if number()? == 1 => generation = Generation::First,
+            "--generation" => generation = Generation::of(number()?)?,
             "--table" => table = true,
             "--json" => json = Some(args.next()?.to_owned()),
             _ => return None,

@@ -53,7 +53,7 @@ codes! {
     BatchTooLarge = "batch-too-large",
     /// Invalid reference in a batch: a job may refer only to an earlier job or to a group of the batch, and not to its own group
     BatchReference = "batch-reference",
-    /// Due time, window or retention out of range
+    /// Due time, deadline, window or retention out of range
     TimeRange = "time-range",
     /// Lease duration out of range
     LeaseRange = "lease-range",

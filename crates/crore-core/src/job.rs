@@ -10,6 +10,7 @@ use crate::id::{Delivery, GroupId, JobId, OwnerId, Revision};
 use crate::limit::LimitKey;
 use crate::name::Name;
 use crate::payload::Payload;
+use crate::push::NewJob;
 use crate::retry::Retry;
 use crate::time::{Span, Time};
 use crate::unique::Unique;
@@ -31,7 +32,7 @@ pub enum State {
     Done,
     /// Failed for good; kept for inspection, and may be retried by hand.
     Dead,
-    /// Cancelled by a caller, by its worker, or by a broken dependency.
+    /// Cancelled by a caller, by its worker, by a broken dependency, or because its deadline passed.
     Cancelled,
 }
 
@@ -77,6 +78,26 @@ impl DueTime {
             Self::At(time) if time.as_millis() > now.as_millis() => time,
             Self::At(_) => now,
             Self::Keep => before,
+        }
+    }
+}
+
+/// The deadline for the first start of a new job, resolved against the store's clock.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum StartDeadline {
+    /// This long after the time of the write.
+    Within(Span),
+    /// At an instant. A job that is written later than that expires at once.
+    At(Time),
+}
+
+impl StartDeadline {
+    /// The deadline of a job that is written at `now`.
+    pub const fn resolve(self, now: Time) -> Time {
+        match self {
+            Self::Within(span) => now.after(span),
+            Self::At(time) => time,
         }
     }
 }
@@ -218,6 +239,9 @@ pub struct Spec {
     /// is not shared.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fair: Option<FairKey>,
+    /// The follow-up that is pushed if the job is not started by its deadline.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub on_expired: Option<Box<NewJob>>,
 }
 
 /// Default lease duration.
@@ -248,6 +272,7 @@ impl Spec {
             trace: None,
             pusher: None,
             fair: None,
+            on_expired: None,
         }
     }
 }
@@ -337,6 +362,8 @@ pub enum EndReason {
     DependencyBroken,
     /// Its record was damaged on disk and cannot be read.
     Damaged,
+    /// It was not started by its deadline.
+    Expired,
 }
 
 /// A stored result.
@@ -380,6 +407,9 @@ pub struct Live {
     pub pushed_at: Time,
     /// When it may start; also the order among jobs of the same priority.
     pub due: Time,
+    /// The deadline for its first start. The first start removes it, and so does a retry by hand.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub deadline: Option<Time>,
     /// When the latest delivery started.
     pub started_at: Time,
     /// When the current lease ends.

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use crate::caps::Caps;
 use crate::code::{Code, Invalid, excerpt};
 use crate::id::{GroupId, JobId, OwnerId};
-use crate::job::{DependencyCondition, DueTime, ResultRetention, Spec};
+use crate::job::{DependencyCondition, DueTime, ResultRetention, Spec, StartDeadline};
 use crate::time::{Span, Time};
 use crate::unique::UniqueHold;
 
@@ -19,6 +19,9 @@ pub struct NewJob {
     pub spec: Spec,
     /// When the job is due.
     pub due: DueTime,
+    /// The deadline for its first start; `None`: it may start at any time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub deadline: Option<StartDeadline>,
     /// The group to join.
     pub group: Option<GroupRef>,
     /// Dependencies.
@@ -119,6 +122,7 @@ impl From<Spec> for NewJob {
         Self {
             spec,
             due: DueTime::Now,
+            deadline: None,
             group: None,
             after: Vec::new(),
             unset: UnsetFields::default(),
@@ -139,20 +143,23 @@ impl Batch {
                 caps.batch_jobs
             )));
         }
-        let bytes: usize = self.jobs.iter().map(|job| job.spec.payload.bytes.len()).sum();
+        let bytes: usize = self.jobs.iter().map(NewJob::payload_bytes).sum();
         if bytes > caps.batch_bytes {
             return Err(too_large(format!(
                 "{bytes} payload bytes in one batch, at most {} are allowed",
                 caps.batch_bytes
             )));
         }
-        self.jobs.iter().enumerate().try_for_each(|(index, job)| self.check_references(index, job))
+        self.jobs.iter().enumerate().try_for_each(|(index, job)| {
+            let checked = self.check_references(index, job);
+            checked.map_err(|invalid| invalid.inside(&format!("jobs[{index}]")))
+        })
     }
 
     fn check_references(&self, index: usize, job: &NewJob) -> Result<(), Invalid> {
         let bad_reference = |field: &str, n: usize| {
             let message = format!("`{n}` is not an earlier job or group of this batch");
-            Err(Invalid::new(Code::BatchReference, format!("jobs[{index}].{field}"), message))
+            Err(Invalid::new(Code::BatchReference, field, message))
         };
         if let Some(GroupRef::New(n)) = job.group
             && n >= self.groups.len()
@@ -168,8 +175,7 @@ impl Batch {
                 // Otherwise the group and its member would wait for each other forever.
                 NewDependencyTarget::Group(group) if job.group == Some(group) => {
                     let message = "a job cannot wait for the group that it belongs to";
-                    let field = format!("jobs[{index}].after");
-                    return Err(Invalid::new(Code::BatchReference, field, message));
+                    return Err(Invalid::new(Code::BatchReference, "after", message));
                 }
                 _ => {}
             }
@@ -183,6 +189,14 @@ impl NewJob {
     /// prefix.
     pub fn check_from_caller(&self, caps: &Caps, now: Time) -> Result<(), Invalid> {
         self.check(caps, now)?;
+        self.check_reserved()?;
+        match &self.spec.on_expired {
+            Some(next) => next.check_reserved().map_err(|invalid| invalid.inside("on-expired")),
+            None => Ok(()),
+        }
+    }
+
+    fn check_reserved(&self) -> Result<(), Invalid> {
         if let Some(name) = self.spec.labels.keys().find(|name| name.starts_with(RESERVED_PREFIX)) {
             let message =
                 format!("label `{}`: the prefix `{RESERVED_PREFIX}` is reserved", excerpt(name));
@@ -198,6 +212,7 @@ impl NewJob {
     /// Validates every field against the caps. `now` is used for the maximum delay only.
     pub fn check(&self, caps: &Caps, now: Time) -> Result<(), Invalid> {
         self.check_times(caps, now)?;
+        self.check_deadline(caps, now)?;
         self.check_keys(caps)?;
         if self.after.len() > caps.dependencies {
             let message = format!(
@@ -227,6 +242,49 @@ impl NewJob {
                 within(Code::TimeRange, "keep", span, Span::from_millis(1), caps.max_retention)
             }
         }
+    }
+
+    /// Validates the deadline and its follow-up. A job that is due later must be due before its deadline; otherwise it
+    /// could never start.
+    fn check_deadline(&self, caps: &Caps, now: Time) -> Result<(), Invalid> {
+        let Some(deadline) = self.deadline else {
+            let message = "a follow-up for a missed deadline needs a deadline";
+            let needs_deadline = || Invalid::new(Code::Malformed, "on-expired", message);
+            return self.spec.on_expired.as_ref().map_or(Ok(()), |_| Err(needs_deadline()));
+        };
+        let (field, ahead, least) = match deadline {
+            StartDeadline::Within(span) => ("start-within", span, Span::from_millis(1)),
+            StartDeadline::At(time) => ("deadline", time.since(now), Span::ZERO),
+        };
+        within(Code::TimeRange, field, ahead, least, caps.max_ahead)?;
+        let due = self.due.resolve(now, now);
+        if due > now && deadline.resolve(now) <= due {
+            let message = "the job is not due before its deadline, so it could never start";
+            return Err(Invalid::new(Code::TimeRange, field, message));
+        }
+        match &self.spec.on_expired {
+            Some(next) => {
+                next.check_on_expired(caps, now).map_err(|invalid| invalid.inside("on-expired"))
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// Validates the follow-up for a missed deadline, which is pushed alone.
+    fn check_on_expired(&self, caps: &Caps, now: Time) -> Result<(), Invalid> {
+        if self.spec.on_expired.is_some() {
+            let message = "a follow-up for a missed deadline cannot have one itself";
+            return Err(Invalid::new(Code::Malformed, "on-expired", message));
+        }
+        Batch::default().check_references(0, self)?;
+        self.check(caps, now)
+    }
+
+    /// Bytes of the payload and of the payload of the follow-up for a missed deadline.
+    fn payload_bytes(&self) -> usize {
+        let follow_up = self.spec.on_expired.as_ref();
+        let of_follow_up = follow_up.map_or(0, |next| next.spec.payload.bytes.len());
+        self.spec.payload.bytes.len() + of_follow_up
     }
 
     fn check_keys(&self, caps: &Caps) -> Result<(), Invalid> {
@@ -486,5 +544,55 @@ mod tests {
             batch.jobs[0].group = Some(GroupRef::New(1));
             assert_eq!(batch.check(&Caps::default()), Ok(()), "another group can end");
         }
+    }
+
+    #[test]
+    fn a_deadline_is_in_range_and_after_the_due_time() {
+        let (within, at) = (StartDeadline::Within, StartDeadline::At);
+        let second = Span::from_secs(1);
+        let with = |deadline| refused(|j| j.deadline = Some(deadline));
+        assert_eq!(with(within(Span::from_millis(1))), None);
+        assert_eq!(with(within(Span::ZERO)), is(Code::TimeRange, "start-within"));
+        assert_eq!(with(within(Span::MAX)), is(Code::TimeRange, "start-within"));
+        assert_eq!(with(at(Time::MAX)), is(Code::TimeRange, "deadline"));
+        assert_eq!(with(at(Time::ZERO)), None, "a deadline in the past is accepted");
+        for (deadline, field) in
+            [(within(second), "start-within"), (at(NOW.after(second)), "deadline")]
+        {
+            let due = |due| refused(|j| (j.deadline, j.due) = (Some(deadline), due));
+            assert_eq!(due(DueTime::After(Span::from_millis(999))), None);
+            assert_eq!(due(DueTime::After(second)), is(Code::TimeRange, field));
+            assert_eq!(due(DueTime::At(NOW.after(second))), is(Code::TimeRange, field));
+            assert_eq!(due(DueTime::At(Time::ZERO)), None, "due now");
+        }
+    }
+
+    #[test]
+    fn the_follow_up_of_a_missed_deadline_is_checked_like_a_push_of_its_own() {
+        let follow_up = |change: fn(&mut NewJob)| {
+            let mut next = job();
+            change(&mut next);
+            let mut job = job();
+            job.deadline = Some(StartDeadline::Within(Span::from_secs(1)));
+            job.spec.on_expired = Some(Box::new(next));
+            job
+        };
+        let checked = |job: &NewJob| {
+            let checked = job.check_from_caller(&Caps::default(), NOW);
+            checked.err().map(|invalid| (invalid.code, invalid.field))
+        };
+        assert_eq!(checked(&follow_up(|_| ())), None);
+        let no_deadline = NewJob { deadline: None, ..follow_up(|_| ()) };
+        assert_eq!(checked(&no_deadline), is(Code::Malformed, "on-expired"));
+        let nested = follow_up(|j| j.spec.on_expired = Some(Box::new(job())));
+        assert_eq!(checked(&nested), is(Code::Malformed, "on-expired.on-expired"));
+        let broken = follow_up(|j| j.spec.payload = Payload::json("{"));
+        assert_eq!(checked(&broken), is(Code::PayloadMalformed, "on-expired.payload"));
+        let in_batch = follow_up(|j| j.group = Some(GroupRef::New(0)));
+        assert_eq!(checked(&in_batch), is(Code::BatchReference, "on-expired.group"));
+        let label = |j: &mut NewJob| drop(j.spec.labels.insert("crore.x".into(), "1".into()));
+        assert_eq!(checked(&follow_up(label)), is(Code::LabelRange, "on-expired.labels"));
+        let caps = Caps { batch_bytes: 3, ..Caps::default() };
+        assert!(Batch::from(follow_up(|_| ())).check(&caps).is_err(), "its payload counts");
     }
 }

@@ -173,8 +173,8 @@ pub struct Claimed {
     pub now: Time,
     /// The claimed jobs, in claim order, already in state running.
     pub jobs: Vec<Job>,
-    /// With fewer than `n` jobs: when a rate limit may next admit a job of these queues. A hint for
-    /// the next claim, which may be early.
+    /// With fewer than `n` jobs: when a rate limit may next admit a job of these queues, or now if there
+    /// may be more. A hint for the next claim, which may be early.
     pub next_at: Option<Time>,
 }
 

@@ -12,8 +12,9 @@ pub trait Upkeep: StorePart {
     fn promote(&self, n: usize) -> StoreFuture<'_, Promoted>;
 
     /// Returns up to `n` jobs in total that need a decision: running jobs whose lease has ended (a
-    /// lease is over at the instant of its end) and waiting jobs with a broken dependency. Changes
-    /// nothing; the caller decides and applies.
+    /// lease is over at the instant of its end), waiting jobs with a broken dependency, and jobs that
+    /// have not started by their deadline (over at its instant), by deadline and id. A job with a broken
+    /// dependency counts as broken only. Changes nothing; the caller decides and applies.
     fn lapsed(&self, n: usize) -> StoreFuture<'_, Lapses>;
 
     /// Removes up to `n` expired records, jobs first. Ended jobs go by the age and count limits of
@@ -56,7 +57,10 @@ pub struct Lapses {
     pub lapsed: Vec<Job>,
     /// Waiting jobs with a broken dependency.
     pub broken: Vec<Job>,
-    /// When the next lease ends that is not reported here; not after `now` if `n` was too small.
+    /// Waiting, scheduled and ready jobs whose deadline is over.
+    pub expired: Vec<Job>,
+    /// When the next lease ends or deadline passes that is not reported here; not after `now` if `n` was
+    /// too small for them.
     pub next_at: Option<Time>,
 }
 

@@ -25,6 +25,8 @@ pub struct Explanation {
     pub id: JobId,
     /// Its state.
     pub state: State,
+    /// The deadline for its first start, while it is in force; of an expired job, the one that it missed.
+    pub deadline: Option<Time>,
     /// The reasons, the most important first; empty: nothing holds the job back, and the next fetch gets it.
     pub reasons: Vec<Reason>,
 }
@@ -167,7 +169,7 @@ impl Engine {
                 reasons.push(Reason::NoWorkerWaiting);
             }
         }
-        Ok(Some(Explanation { id, state, reasons }))
+        Ok(Some(Explanation { id, state, deadline: job.live.deadline, reasons }))
     }
 }
 

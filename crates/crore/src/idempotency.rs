@@ -262,7 +262,12 @@ fn is_same(stored: &Spec, requested: &NewJob) -> bool {
 fn comparable_spec(spec: &Spec) -> Spec {
     let mut labels = spec.labels.clone();
     labels.retain(|name, _| !name.starts_with(RESERVED_PREFIX));
+    let on_expired = spec.on_expired.clone().map(|mut next| {
+        next.spec.pusher = None;
+        next
+    });
     Spec {
+        on_expired,
         limits: Vec::new(),
         fair: None,
         group: None,

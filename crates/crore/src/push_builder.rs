@@ -4,7 +4,9 @@ use std::future::{Future, IntoFuture};
 use std::pin::Pin;
 use std::time::Duration;
 
-use crore_core::job::{DependencyCondition, DueTime, JobRetention, Lapse, ResultRetention};
+use crore_core::job::{
+    DependencyCondition, DueTime, JobRetention, Lapse, ResultRetention, StartDeadline,
+};
 use crore_core::push::{GroupRef, NewDependency, NewDependencyTarget};
 use crore_core::retry::{Backoff, Retry};
 use crore_core::unique::{Unique, UniqueHold};
@@ -117,6 +119,41 @@ impl Push<'_> {
     /// Delays the job until this time.
     pub fn at(self, time: Time) -> Self {
         self.with(|job| job.due = DueTime::At(time))
+    }
+
+    /// Sets a deadline: a job that has not started within this span is cancelled as expired.
+    pub fn start_within(self, span: Duration) -> Self {
+        self.with(|job| job.deadline = Some(StartDeadline::Within(span.into())))
+    }
+
+    /// Sets a deadline at this time: a job that has not started by then is cancelled as expired, at once if the time is
+    /// in the past.
+    pub fn deadline(self, time: Time) -> Self {
+        self.with(|job| job.deadline = Some(StartDeadline::At(time)))
+    }
+
+    /// Sets the follow-up that is pushed if the job misses its deadline.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    ///
+    /// use crore::core::{Name, Payload, Spec};
+    /// use crore::Engine;
+    ///
+    /// # fn main() -> Result<(), crore::Error> {
+    /// let engine = Engine::memory();
+    /// let (queue, kind) = (Name::new("queue", "alerts")?, Name::new("kind", "late-report")?);
+    /// let alert = Spec::new(queue, kind, Payload::json("{}"));
+    /// engine
+    ///     .push("reports", "weekly")
+    ///     .start_within(Duration::from_secs(600))
+    ///     .on_expired(alert)
+    ///     .wait()?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn on_expired(self, follow_up: impl Into<NewJob>) -> Self {
+        self.with(|job| job.spec.on_expired = Some(Box::new(follow_up.into())))
     }
 
     /// Sets the retry policy. A job that has used up its attempts is kept as dead.

@@ -1,6 +1,6 @@
 //! Schedules: recurring jobs, by cron expression or interval.
 
-use crore_core::job::DueTime;
+use crore_core::job::{DueTime, StartDeadline};
 use crore_core::push::{GroupRef, NewDependencyTarget};
 use crore_core::schedule::{Missed, Timing};
 use crore_core::{Code, Invalid, Name, NewJob, Time};
@@ -199,6 +199,12 @@ fn check_recurring(job: &NewJob) -> Result<(), Invalid> {
         return wrong(
             "job.due",
             "is not allowed: the timing sets when a job is due; use `delay` to add to it",
+        );
+    }
+    if matches!(job.deadline, Some(StartDeadline::At(_))) {
+        return wrong(
+            "job.deadline",
+            "is not allowed: all later jobs would expire; use `start_within`, which counts from the tick",
         );
     }
     Ok(())

@@ -29,7 +29,7 @@ usage: cargo xtask COMMAND
                              cuts, full disks, clock jumps; without a name, list the faults
   sim --seeds N [--from S]   run the store's simulator on N seeds and report its coverage; --table prints
                              operation × state × fault, --json FILE writes it as JSON
-  sim --seed S               run one seed twice and shrink a failure; --generation 1 for old seeds
+  sim --seed S               run one seed twice and shrink a failure; --generation N for old seeds
   sim --engine …             the same for the engine on the store
   soak [PART …] [--for MINUTES]   run tests that take too long for each change: seeds, chaos, harm, drill, damage,
                              audit, docs; progress is kept in a file under bench/results";

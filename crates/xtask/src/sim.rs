@@ -3,7 +3,7 @@
 use crate::command;
 
 const USAGE: &str = "\
-usage: sim [--engine] --seeds N [--from S] | --seed S, with --generation 1, --table, --json FILE";
+usage: sim [--engine] --seeds N [--from S] | --seed S, with --generation N, --table, --json FILE";
 
 /// Runs the simulator with these arguments.
 pub(crate) fn run(args: &[&str]) -> Result<(), String> {

@@ -33,7 +33,8 @@ impl Api {
         {
             last.detail = detail;
         }
-        Ok(Explanation { id: id.into(), state: why.state.into(), reasons })
+        let (state, deadline) = (why.state.into(), why.deadline.map(Moment));
+        Ok(Explanation { id: id.into(), state, deadline, reasons })
     }
 
     /// The jobs and groups that a job waits for, without the states of those that the caller may not see.

@@ -51,7 +51,7 @@ impl Api {
         let mut refused = Vec::new();
         for (n, job) in batch.jobs.iter_mut().enumerate() {
             match self.check_push(grant, job).await {
-                Ok(()) => job.spec.pusher = Some(owner),
+                Ok(()) => set_pusher(job, owner),
                 Err(crore::Error::Invalid(invalid)) => {
                     refused.push((n, invalid));
                     *job = unreadable_job()?;
@@ -74,7 +74,25 @@ impl Api {
             self.engine().handlers().settle_queue(job).await?;
         }
         grant.may(Scope::Push, &job.spec.queue, &job.spec.kind)?;
-        self.check_relations(grant, job).await
+        self.check_relations(grant, job).await?;
+        match &mut job.spec.on_expired {
+            Some(next) => self.check_on_expired(grant, next).await,
+            None => Ok(()),
+        }
+    }
+
+    /// Refuses a follow-up for a missed deadline that the caller may not push.
+    async fn check_on_expired(&self, grant: &Grant, next: &mut NewJob) -> Result<(), crore::Error> {
+        if grant.only().is_some() {
+            self.engine().handlers().settle_queue(next).await?;
+        }
+        let inside = |error: crore::Error| match error {
+            crore::Error::Invalid(invalid) => invalid.inside("on-expired").into(),
+            other => other,
+        };
+        let may = grant.may(Scope::Push, &next.spec.queue, &next.spec.kind);
+        may.map_err(|refused| inside(refused.into()))?;
+        self.check_relations(grant, next).await.map_err(inside)
     }
 
     /// Refuses a job that joins a group of another token, or, if the caller is restricted, waits for jobs and groups
@@ -109,6 +127,14 @@ impl Api {
             }
         }
         self.check_jobs(grant, &jobs).await.map_err(inside)
+    }
+}
+
+/// Marks a job and its follow-up for a missed deadline as pushed by the caller.
+pub(super) fn set_pusher(job: &mut NewJob, owner: OwnerId) {
+    job.spec.pusher = Some(owner);
+    if let Some(next) = &mut job.spec.on_expired {
+        next.spec.pusher = Some(owner);
     }
 }
 

@@ -103,6 +103,19 @@ impl Api {
         Ok(grant.check_job(&job.spec).map_err(|invalid| invalid.inside("job"))?)
     }
 
+    /// Refuses the follow-up for a missed deadline of a scheduled job if it is outside the caller's restriction.
+    async fn check_scheduled_follow_up(
+        &self,
+        grant: &Grant,
+        next: &mut NewJob,
+    ) -> Result<(), crore::Error> {
+        if grant.only().is_some() {
+            self.engine().handlers().settle_queue(next).await?;
+            grant.check_job(&next.spec).map_err(|invalid| invalid.inside("on-expired"))?;
+        }
+        self.check_relations(grant, next).await
+    }
+
     /// Sets a schedule. If the timing is unchanged, its next tick stays, so that a program may set it at every start.
     pub async fn set_schedule(
         &self,
@@ -119,6 +132,9 @@ impl Api {
             self.find_schedule(grant, &name).await?;
         }
         self.check_relations(grant, &job).await.map_err(inside_job)?;
+        if let Some(next) = &mut job.spec.on_expired {
+            self.check_scheduled_follow_up(grant, next).await.map_err(inside_job)?;
+        }
         let accepts = |entry: Option<&RegistryEntry>| if_match.accepts(entry);
         let named = (name.clone(), accepts);
         match self.engine().schedules().set_if(named, timing, missed.into(), job).await? {

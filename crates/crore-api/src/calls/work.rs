@@ -12,7 +12,7 @@ use crore_wire::api::fetch::{self, Lease};
 use crore_wire::api::finish::{self, FinishOne, FinishedOne};
 use crore_wire::units::{Moment, Period};
 
-use super::push::pushed_result;
+use super::push::{pushed_result, set_pusher};
 use crate::access::list_patterns;
 use crate::params::names;
 use crate::{Api, Fault, Grant};
@@ -131,7 +131,7 @@ impl Api {
                     }
                     other => other,
                 })?;
-                job.spec.pusher = Some(owner);
+                set_pusher(job, owner);
             }
         }
         Ok(())

@@ -3,12 +3,14 @@
 
 use crore_core::job::{
     DEFAULT_LEASE, DependencyCondition, JobRetention, Lapse, ReportFencing, ResultRetention,
+    StartDeadline,
 };
 use crore_core::unique::{Unique, UniqueHold};
 use crore_core::{Span, State};
 use crore_store::jobs::QueueOrder;
 use crore_store::registry::RegistryTable;
 use crore_store::views::StatStep;
+use crore_testkit::FakeClock;
 use proptest::collection::vec;
 use proptest::option;
 use proptest::prelude::*;
@@ -121,6 +123,15 @@ fn due() -> impl Strategy<Value = PlannedDue> {
     prop_oneof![4 => Just(PlannedDue::Now), 2 => span().prop_map(PlannedDue::After), 1 => at.prop_map(PlannedDue::At)]
 }
 
+fn deadline() -> impl Strategy<Value = (StartDeadline, bool)> {
+    let at = select(vec![Span::ZERO, SECOND.times(5), MINUTE]);
+    let deadline = prop_oneof![
+        4 => span().prop_map(StartDeadline::Within),
+        1 => at.prop_map(|span| StartDeadline::At(FakeClock::START.after(span)))
+    ];
+    (deadline, any::<bool>())
+}
+
 fn priority() -> impl Strategy<Value = i32> {
     prop_oneof![5 => Just(0), 3 => select(vec![1, -1]), 1 => select(vec![i32::MAX, i32::MIN])]
 }
@@ -198,7 +209,8 @@ fn policy() -> impl Strategy<Value = PlannedPolicy> {
 }
 
 fn plan() -> BoxedStrategy<PlannedJob> {
-    let position = (queue(), kind(), priority(), 0..5_u8, due());
+    let times = (due(), option::weighted(0.3, deadline()));
+    let position = (queue(), kind(), priority(), 0..5_u8, times);
     let keys = (
         option::weighted(0.4, unique()),
         option::weighted(0.2, (0..2_u8, 0..3_u8)),
@@ -208,7 +220,7 @@ fn plan() -> BoxedStrategy<PlannedJob> {
         policy(),
     );
     (position, keys)
-        .prop_map(|((queue, kind, priority, payload, due), keys)| {
+        .prop_map(|((queue, kind, priority, payload, (due, deadline)), keys)| {
             let (unique, client_id, limits, group, after, policy) = keys;
             PlannedJob {
                 queue,
@@ -216,6 +228,7 @@ fn plan() -> BoxedStrategy<PlannedJob> {
                 priority,
                 payload,
                 due,
+                deadline,
                 unique,
                 client_id,
                 limits,

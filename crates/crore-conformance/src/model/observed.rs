@@ -81,6 +81,7 @@ impl ObservedStore {
         let job = |(index, plan): (usize, &PlannedJob)| NewJob {
             spec: spec(plan),
             due: plan.due.when(),
+            deadline: plan.deadline.map(|(deadline, _)| deadline),
             group: plan.group.and_then(|pick| self.pick_group(pick, groups)),
             after: plan
                 .after
@@ -138,6 +139,13 @@ fn spec(plan: &PlannedJob) -> Spec {
         spec.timeout = Some(crore_core::Span::from_secs(5));
         spec.labels.insert("tenant".to_owned(), "'ü'".to_owned());
         spec.trace = Some("00-ab-cd-01".into());
+    }
+    if let Some((_, true)) = plan.deadline {
+        let (queue, kind) = (samples::queue(plan.queue), samples::kind(0));
+        let mut next = Spec::new(queue, kind, samples::payload(plan.payload));
+        // The follow-up can take the key that the expired job releases.
+        next.unique = spec.unique.clone();
+        spec.on_expired = Some(Box::new(next.into()));
     }
     spec
 }

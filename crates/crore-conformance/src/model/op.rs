@@ -6,7 +6,7 @@
 
 use crore_core::job::{
     DEFAULT_LEASE, DependencyCondition, DueTime, JobRetention, Lapse, ReportFencing,
-    ResultRetention,
+    ResultRetention, StartDeadline,
 };
 use crore_core::unique::Unique;
 use crore_core::{Span, State};
@@ -97,6 +97,8 @@ pub(super) struct PlannedJob {
     pub(super) priority: i32,
     pub(super) payload: u8,
     pub(super) due: PlannedDue,
+    /// The deadline, and whether there is a follow-up for it.
+    pub(super) deadline: Option<(StartDeadline, bool)>,
     pub(super) unique: Option<Unique>,
     pub(super) client_id: Option<(NameIndex, NameIndex)>,
     /// Limits, sorted by name, each with its key value.

@@ -122,6 +122,10 @@ impl Display for PlannedJob {
         if self.due != PlannedDue::Now {
             write!(f, " due {}", self.due)?;
         }
+        if let Some((deadline, has_follow_up)) = self.deadline {
+            write!(f, " deadline {deadline:?}")?;
+            f.write_str(if has_follow_up { " with a follow-up" } else { "" })?;
+        }
         if let Some(unique) = &self.unique {
             write!(f, " unique {} {:?}", unique.key, unique.hold)?;
             unique.window.map_or(Ok(()), |window| write!(f, " for {window:?}"))?;

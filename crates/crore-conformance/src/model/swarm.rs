@@ -28,6 +28,7 @@ enum OpFamily {
     Dependencies,
     Limits,
     Later,
+    Deadlines,
     Policies,
     FollowUps,
     StaleDecisions,
@@ -40,7 +41,7 @@ enum OpFamily {
     Views,
 }
 
-const FAMILIES: usize = 16;
+const FAMILIES: usize = 17;
 
 /// The families of a case, one bit each. Shrinking removes families one at a time.
 #[derive(Debug, Clone, Copy)]
@@ -51,7 +52,8 @@ impl Swarm {
     pub(super) fn draw(reach: ModelReach) -> impl Strategy<Value = Self> {
         let half = || bits::u32::between(0, FAMILIES);
         (half(), half(), any::<bool>()).prop_map(move |(some, others, more)| {
-            let whole = [OpFamily::Schedules, OpFamily::Upkeep, OpFamily::Views];
+            let whole =
+                [OpFamily::Deadlines, OpFamily::Schedules, OpFamily::Upkeep, OpFamily::Views];
             let beyond = whole.iter().fold(0, |bits, family| bits | bit(*family));
             let swarm = if more { some | others } else { some };
             Self(if reach == ModelReach::Whole { swarm } else { swarm & !beyond })
@@ -147,6 +149,7 @@ impl Swarm {
             if !self.has(OpFamily::Later) {
                 plan.due = PlannedDue::Now;
             }
+            plan.deadline = plan.deadline.filter(|_| self.has(OpFamily::Deadlines));
             if !self.has(OpFamily::Policies) {
                 plan.policy = PlannedPolicy::default();
             }

@@ -25,7 +25,8 @@ impl ComparedStore<'_> {
             Op::Promote(n) => Ok(NormalResponse::Promoted(store.promote(*n).await?)),
             Op::Lapsed(n) => {
                 let lapses = store.lapsed(*n).await?;
-                Ok(NormalResponse::Number(lapses.lapsed.len() + lapses.broken.len()))
+                let others = lapses.broken.len() + lapses.expired.len();
+                Ok(NormalResponse::Number(lapses.lapsed.len() + others))
             }
             Op::ExpireLeases => self.expire_leases(store).await,
             Op::Prune(n) => prune(store, *n).await,
@@ -37,19 +38,22 @@ impl ComparedStore<'_> {
 
     /// Decides all jobs that need a decision, ordered by id, since the contract defines no order.
     async fn expire_leases(&mut self, store: &dyn Upkeep) -> Result<NormalResponse, Error> {
-        let Lapses { now, lapsed, broken, next_at } = store.lapsed(ALL).await?;
-        let mut all: Vec<&Job> = lapsed.iter().chain(&broken).collect();
+        let Lapses { now, lapsed, broken, expired, next_at } = store.lapsed(ALL).await?;
+        let mut all: Vec<&Job> = lapsed.iter().chain(&broken).chain(&expired).collect();
         all.sort_by_key(|job| self.observed.job_id(job.id));
         let event = |job: &Job| match job.live.state {
             State::Running => JobEvent::Lapsed(job.live.delivery),
-            _ => JobEvent::Broken,
+            _ if job.live.broken => JobEvent::Broken,
+            _ => JobEvent::Expired(now),
         };
         let decided =
             all.iter().map(|job| decide(job, &event(job), FIXED_JITTER).map(StoreWrite::Job));
         let applied = self.write(decided.collect()).await?;
         let lapsed = self.observed.unordered(lapsed, now);
         let broken = self.observed.unordered(broken, now);
-        Ok(NormalResponse::LeasesExpired(Lapses { now, lapsed, broken, next_at }, applied))
+        let expired = self.observed.unordered(expired, now);
+        let lapses = Lapses { now, lapsed, broken, expired, next_at };
+        Ok(NormalResponse::LeasesExpired(lapses, applied))
     }
 }
 

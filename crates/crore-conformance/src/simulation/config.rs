@@ -42,8 +42,22 @@ pub enum Generation {
     /// One stream of numbers for the whole run. Without the faults that were added later.
     First,
     /// One stream of numbers per step and purpose, so that removing a step changes no number of another.
-    #[default]
     Second,
+    /// As the second, and some jobs have deadlines.
+    #[default]
+    Third,
+}
+
+impl Generation {
+    /// The generation with this number, from 1.
+    pub const fn of(number: u64) -> Option<Self> {
+        match number {
+            1 => Some(Self::First),
+            2 => Some(Self::Second),
+            3 => Some(Self::Third),
+            _ => None,
+        }
+    }
 }
 
 /// Number of callers of each kind.
@@ -81,6 +95,8 @@ pub struct JobFeatures {
     pub priorities: bool,
     /// Whether some jobs are due later.
     pub delays: bool,
+    /// Whether some jobs have a deadline for their start.
+    pub deadlines: bool,
     /// Maximum attempts of a job.
     pub attempts: u32,
     /// Length of leases.
@@ -181,6 +197,9 @@ impl SimConfig {
         if generation != Generation::First {
             config.faults.draw_second_generation(&mut SimRng::new(seed ^ 0x0bad_cafe));
         }
+        if generation == Generation::Third {
+            config.jobs.deadlines = SimRng::new(seed ^ 0x0dea_d11e).one_in(3);
+        }
         if config.store.durability != StoreDurability::Always {
             config.faults = config.faults.without_power_cuts();
         }
@@ -196,11 +215,7 @@ impl SimConfig {
         let lines = text.lines().filter(|line| !line.starts_with('#'));
         let read = |line: &str| {
             let (generation, seed) = line.split_whitespace().next()?.split_once('/')?;
-            let generation = match generation {
-                "1" => Generation::First,
-                "2" => Generation::Second,
-                _ => return None,
-            };
+            let generation = Generation::of(generation.parse().ok()?)?;
             Some(Self::draw_as(seed.parse().ok()?, generation))
         };
         lines.map(|line| read(line).unwrap_or_else(|| panic!("invalid seed `{line}`"))).collect()
@@ -217,6 +232,7 @@ impl SimConfig {
             ("several at once per caller", depth > 1),
             ("priorities", jobs.priorities),
             ("delays", jobs.delays),
+            ("deadlines", jobs.deadlines),
             ("jobs without a lease", jobs.fire_and_forget),
             ("unique keys", jobs.keys.is_some()),
             ("groups", jobs.groups),
@@ -271,6 +287,7 @@ impl JobFeatures {
             max_payload: rng.choose([0, 100, 1000, 4096]),
             priorities: half(rng),
             delays: half(rng),
+            deadlines: false,
             attempts: rng.choose([1, 2, 3, 20]),
             lease: rng.choose([
                 Span::from_millis(50),

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use crore_core::job::{
     DependencyCondition, DueTime, JobRetention, Lapse, ReportFencing, ResultRetention,
+    StartDeadline,
 };
 use crore_core::limit::LimitKey;
 use crore_core::push::{GroupRef, NewDependency, NewDependencyTarget, NewGroup};
@@ -189,7 +190,31 @@ pub(super) fn new_job(context: &mut SimContext) -> NewJob {
         let seconds = Span::from_secs(context.rng.between(1, 30));
         spec.timeout = context.rng.one_in(6).then_some(seconds);
     }
-    NewJob { due: due(context), ..spec.into() }
+    let deadline = deadline(context);
+    if deadline.is_some() && context.rng.one_in(2) {
+        let mut next = Spec::new(context.queue(), context.kind(), payload(context));
+        if context.has_engine {
+            next.limits = context.limits_of(&next);
+        }
+        spec.on_expired = Some(Box::new(next.into()));
+    }
+    // The engine refuses a job that is due after its deadline.
+    let is_due_now = deadline.is_some() && context.has_engine;
+    let due = if is_due_now { DueTime::Now } else { due(context) };
+    NewJob { due, deadline, ..spec.into() }
+}
+
+fn deadline(context: &mut SimContext) -> Option<StartDeadline> {
+    if !context.config.jobs.deadlines || context.rng.one_in(2) {
+        return None;
+    }
+    let spans = [Span::from_millis(1), Span::from_millis(400), SECOND.times(5), SECOND.times(60)];
+    let span = context.rng.choose(spans);
+    Some(match context.rng.below(4) {
+        0 => StartDeadline::At(context.knowledge.now.after(span)),
+        1 => StartDeadline::At(context.knowledge.now),
+        _ => StartDeadline::Within(span),
+    })
 }
 
 fn due(context: &mut SimContext) -> DueTime {

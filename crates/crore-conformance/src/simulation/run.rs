@@ -76,7 +76,8 @@ pub fn run_as(
 fn repeat_command(subject: &dyn SimulatedStore, config: &SimConfig) -> String {
     let generation = match config.generation {
         Generation::First => " --generation 1",
-        Generation::Second => "",
+        Generation::Second => " --generation 2",
+        Generation::Third => "",
     };
     format!("{} --seed {}{generation}", subject.repeat_command(), config.seed)
 }

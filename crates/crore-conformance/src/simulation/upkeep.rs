@@ -56,13 +56,13 @@ pub(super) async fn promote(link: &CallerLink, n: usize) -> Result<(), Error> {
     Ok(())
 }
 
-/// Ends deliveries whose lease has expired, and cancels broken jobs.
+/// Ends deliveries whose lease has expired, broken jobs, and jobs past their deadline.
 pub(super) async fn expire_leases(link: &CallerLink, n: usize) -> Result<(), Error> {
     let lapses = link.store.lapsed(n).await?;
     let now = lapses.now;
     link.context().observe_time(now);
     // No response may have named these jobs: their pushes and fetches may lack one.
-    let met = lapses.lapsed.iter().chain(&lapses.broken);
+    let met = lapses.lapsed.iter().chain(&lapses.broken).chain(&lapses.expired);
     let met: Vec<_> = met.map(|job| (job.id, PayloadHash::of(&job.spec.payload))).collect();
     if !met.is_empty() {
         link.call(RecordedOp::List).ok(None, RecordedResponse::Listed(met));
@@ -70,12 +70,14 @@ pub(super) async fn expire_leases(link: &CallerLink, n: usize) -> Result<(), Err
     maybe_yield(link).await;
     let lapsed = lapses.lapsed.into_iter().map(|job| (job, UpkeepDecision::Lapsed));
     let broken = lapses.broken.into_iter().map(|job| (job, UpkeepDecision::Broken));
-    let noticed: Vec<(Job, UpkeepDecision)> = lapsed.chain(broken).collect();
+    let expired = lapses.expired.into_iter().map(|job| (job, UpkeepDecision::Expired));
+    let noticed: Vec<(Job, UpkeepDecision)> = lapsed.chain(broken).chain(expired).collect();
     let (mut writes, mut calls) = (Vec::new(), Vec::new());
     for (job, what) in noticed {
         let delivery = job.live.delivery;
         let (event, about) = match what {
             UpkeepDecision::Broken => (JobEvent::Broken, None),
+            UpkeepDecision::Expired => (JobEvent::Expired(now), None),
             _ => (JobEvent::Lapsed(delivery), Some(delivery)),
         };
         let rng = link.context().rng.next_u64();

@@ -216,6 +216,22 @@ macro_rules! conformance_whole_list {
         $($then)+! {
             breaks:
                 broken_jobs_are_listed_until_they_are_decided_upon;
+            deadlines:
+                a_deadline_comes_from_the_clock_of_the_store
+                a_job_is_not_delivered_at_its_deadline_nor_later
+                a_deadline_in_the_past_is_over_at_once
+                an_expired_job_does_not_hold_up_others
+                jobs_past_their_deadline_are_reported_by_deadline_up_to_n
+                an_expired_job_is_shown_until_it_is_decided
+                an_expired_job_releases_its_key_before_its_follow_up
+                an_expired_job_breaks_jobs_that_need_its_success
+                a_job_with_a_broken_dependency_is_reported_once
+                the_first_start_removes_the_deadline
+                a_job_handed_back_has_no_deadline
+                a_retry_by_hand_revives_an_expired_job
+                a_scheduled_job_past_its_deadline_is_not_delivered
+                a_change_of_an_expired_job_keeps_it_from_delivery
+                many_jobs_expire_together;
             fair:
                 keys_of_a_shared_queue_take_turns
                 a_key_with_a_larger_weight_gets_more_turns

@@ -28,6 +28,7 @@ fn job(kind: &str, labels: &[(&str, &str)]) -> Job {
         crashes: 0,
         pushed_at: Time::from_millis(10_000),
         due: Time::from_millis(10_000),
+        deadline: None,
         started_at: Time::from_millis(11_000),
         lease_until: Time::from_millis(41_000),
         ended_at: None,

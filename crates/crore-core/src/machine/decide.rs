@@ -14,7 +14,7 @@ use crate::job::{
 };
 use crate::payload::Payload;
 use crate::push::NewJob;
-use crate::time::Span;
+use crate::time::{Span, Time};
 use crate::unique::UniqueHold;
 
 /// Decides how an event changes a job: pure, and total over every state and event.
@@ -58,6 +58,7 @@ pub fn decide(job: &Job, event: &JobEvent, random: u64) -> Result<Change, Refusa
             Ok(cancelled(job, None, EndReason::DependencyBroken))
         }
         JobEvent::Broken => Err(Refusal::NotNow),
+        JobEvent::Expired(now) => expired(job, *now),
     }
 }
 
@@ -255,6 +256,15 @@ fn cancel(job: &Job) -> Result<Change, Refusal> {
 }
 
 fn cancelled(job: &Job, ended: Option<(DeliveryEnd, Option<Arc<str>>)>, why: EndReason) -> Change {
+    cancelled_with(job, ended, why, &[])
+}
+
+fn cancelled_with(
+    job: &Job,
+    ended: Option<(DeliveryEnd, Option<Arc<str>>)>,
+    why: EndReason,
+    follow_ups: &[NewJob],
+) -> Change {
     let mut next = match ended {
         Some((ended, error)) => after_delivery(job, ended, error),
         None => unchanged(job),
@@ -268,8 +278,23 @@ fn cancelled(job: &Job, ended: Option<(DeliveryEnd, Option<Arc<str>>)>, why: End
         effects.push(Effect::ReleaseKey);
     }
     let tally = GroupTally { ran: i8::from(!job.live.counted), ..GroupTally::default() };
+    push_follow_ups(follow_ups, &mut effects);
     settle(job, tally, Settled::Gone, &mut effects);
     change(job, NextRecord::Live(Box::new(next)), effects)
+}
+
+/// Ends a job that was not started by its deadline, with its follow-up.
+fn expired(job: &Job, now: Time) -> Result<Change, Refusal> {
+    match job.live.state {
+        State::Waiting | State::Scheduled | State::Ready => {}
+        State::Running => return Err(Refusal::Running),
+        State::Done | State::Dead | State::Cancelled => return Err(Refusal::Ended),
+    }
+    if !job.live.is_expired(now) {
+        return Err(Refusal::NotNow);
+    }
+    let follow_up = job.spec.on_expired.as_deref().map_or(&[][..], std::slice::from_ref);
+    Ok(cancelled_with(job, None, EndReason::Expired, follow_up))
 }
 
 /// Retry by hand: resets a dead or cancelled job, and makes a scheduled job due now.
@@ -279,6 +304,7 @@ fn retry(job: &Job) -> Result<Change, Refusal> {
         State::Dead | State::Cancelled => {
             (next.attempt, next.crashes) = (0, 0);
             (next.stop, next.broken, next.why) = (false, false, None);
+            next.drops_deadline = true;
             next.result = ResultChange::Drop;
         }
         State::Scheduled => {}
@@ -371,6 +397,7 @@ fn unchanged(job: &Job) -> NextLive {
         stop: job.live.stop,
         counted: job.live.counted,
         broken: job.live.broken,
+        drops_deadline: false,
         why: job.live.why,
         ended: None,
         details: ReportDetails::default(),

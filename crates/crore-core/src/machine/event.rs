@@ -9,7 +9,7 @@ use crate::id::{Delivery, JobId};
 use crate::job::{DeliveryEnd, DueTime, EndReason, ReportDetails, ResultRetention, Seen, Spec};
 use crate::payload::Payload;
 use crate::push::NewJob;
-use crate::time::Span;
+use crate::time::{Span, Time};
 
 /// Something that happened to a job, or that a caller requests.
 #[derive(Debug, Clone, PartialEq)]
@@ -43,6 +43,8 @@ pub enum JobEvent {
     TakeResult,
     /// A dependency of the job can no longer succeed.
     Broken,
+    /// The deadline of a job that has not started is over at this time of the store.
+    Expired(Time),
 }
 
 /// The report that ends a delivery.
@@ -164,6 +166,8 @@ pub struct NextLive {
     pub counted: bool,
     /// Whether a dependency can no longer succeed.
     pub broken: bool,
+    /// Whether the deadline is removed.
+    pub drops_deadline: bool,
     /// Why it is dead or cancelled.
     pub why: Option<EndReason>,
     /// How the current delivery ends and its error message; `None` if it does not end.

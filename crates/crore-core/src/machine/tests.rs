@@ -65,6 +65,8 @@ enum ModelStep {
     Claim,
     Wait(u64),
     BreakDependency,
+    /// The deadline is examined at the current time.
+    Expire,
     Event(JobEvent),
 }
 
@@ -86,6 +88,12 @@ impl JobModel {
         }
     }
 
+    /// Sets the deadline of the job to this many milliseconds from now.
+    fn set_deadline(&mut self, millis: Option<u64>) {
+        let deadline = millis.map(|millis| self.now.after(Span::from_millis(millis)));
+        self.job.as_mut().expect("just created").live.deadline = deadline;
+    }
+
     fn run(&mut self, step: &ModelStep) -> Option<Result<(), Refusal>> {
         let job = self.job.as_mut()?;
         let before = job.clone();
@@ -104,7 +112,7 @@ impl JobModel {
                 Ok(())
             }
             ModelStep::Claim => {
-                if job.live.state == State::Ready {
+                if job.live.state == State::Ready && !job.live.is_expired(self.now) {
                     self.deliveries += 1;
                     let delivery = Delivery(self.deliveries);
                     job.live.claim(delivery, self.now, job.spec.lease, &name("w"));
@@ -113,6 +121,7 @@ impl JobModel {
                 }
                 Ok(())
             }
+            ModelStep::Expire => self.decide(&JobEvent::Expired(self.now)),
             ModelStep::Event(event) => self.decide(event),
         };
         self.check(&before, step);
@@ -164,6 +173,9 @@ impl JobModel {
         assert!(job.live.history.len() <= crate::job::MAX_HISTORY);
         assert_eq!(job.live.ended_at.is_some(), job.live.state.has_ended());
         assert!(!job.live.stop || running, "only a running job is asked to stop");
+        if job.live.deadline.is_some() || job.live.why == Some(EndReason::Expired) {
+            assert_eq!(job.live.delivery, Delivery::NONE, "a job that started has no deadline");
+        }
         if before.live.state.has_ended() && !job.live.state.has_ended() {
             assert!(
                 matches!(step, ModelStep::Event(JobEvent::Retry)),
@@ -231,6 +243,7 @@ fn steps() -> impl Strategy<Value = Vec<ModelStep>> {
         4 => Just(ModelStep::Claim),
         2 => prop_oneof![Just(1), Just(50), Just(100_000_000)].prop_map(ModelStep::Wait),
         1 => Just(ModelStep::BreakDependency),
+        1 => Just(ModelStep::Expire),
         6 => events().prop_map(ModelStep::Event),
     ];
     proptest::collection::vec(step, 1..60)
@@ -261,8 +274,14 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(2000))]
 
     #[test]
-    fn promises_hold_over_random_lives(spec in specs(), waits in 0u32..2, steps in steps()) {
+    fn promises_hold_over_random_lives(
+        spec in specs(),
+        waits in 0u32..2,
+        deadline in proptest::option::of(0u64..200),
+        steps in steps(),
+    ) {
         let mut world = JobModel::new(spec, waits);
+        world.set_deadline(deadline);
         for step in &steps {
             if world.run(step).is_none() {
                 break;
@@ -507,4 +526,67 @@ fn a_revived_job_starts_with_no_attempts() {
     let job = world.job.as_ref().expect("kept");
     assert_eq!((job.live.state, job.live.attempt, job.live.why), (State::Ready, 0, None));
     assert!(!world.key_held);
+}
+
+/// A job with a deadline in 50 ms and a follow-up for it.
+fn with_deadline(waits: u32) -> JobModel {
+    let next = Spec::new(name("next"), name("next"), Payload::json("2"));
+    let spec = Spec { on_expired: Some(Box::new(next.into())), ..spec() };
+    let mut world = JobModel::new(spec, waits);
+    world.set_deadline(Some(50));
+    world
+}
+
+#[test]
+fn a_job_that_is_not_started_by_its_deadline_expires_with_its_follow_up() {
+    for waits in [0, 1] {
+        let mut world = with_deadline(waits);
+        world.run(&ModelStep::Wait(49));
+        assert_eq!(world.run(&ModelStep::Expire), Some(Err(Refusal::NotNow)));
+        world.run(&ModelStep::Wait(1));
+        assert_eq!(world.run(&ModelStep::Expire), Some(Ok(())), "over at its instant");
+        let job = world.job.as_ref().expect("kept");
+        assert_eq!((job.live.state, job.live.why), (State::Cancelled, Some(EndReason::Expired)));
+        assert_eq!((world.follow_ups, world.key_held, world.group.ran), (1, false, 1));
+        assert_eq!(world.run(&ModelStep::Expire), Some(Err(Refusal::Ended)));
+        assert_eq!(world.follow_ups, 1);
+    }
+}
+
+#[test]
+fn the_follow_up_is_pushed_before_the_group_counts_the_job() {
+    let mut world = with_deadline(0);
+    let job = world.job.take().expect("just created");
+    let change = decide(&job, &JobEvent::Expired(Time::MAX), 0).expect("its deadline is over");
+    let at = |wanted: fn(&Effect) -> bool| change.effects.iter().position(wanted);
+    let released = at(|effect| matches!(effect, Effect::ReleaseKey));
+    let pushed = at(|effect| matches!(effect, Effect::Push(_)));
+    let counted = at(|effect| matches!(effect, Effect::Tally(_)));
+    assert!(released < pushed && pushed < counted, "{:?}", change.effects);
+}
+
+#[test]
+fn the_first_start_meets_the_deadline() {
+    let mut world = with_deadline(0);
+    for step in [ModelStep::Claim, finish(1, fail()), LATER] {
+        assert_eq!(world.run(&step), Some(Ok(())));
+    }
+    assert_eq!(world.run(&ModelStep::Expire), Some(Err(Refusal::NotNow)), "a retry has none");
+    assert_eq!(world.job.expect("kept").live.state, State::Ready);
+    let mut world = with_deadline(0);
+    world.run(&ModelStep::Claim);
+    world.run(&LATER);
+    assert_eq!(world.run(&ModelStep::Expire), Some(Err(Refusal::Running)));
+}
+
+#[test]
+fn a_retry_by_hand_removes_the_deadline() {
+    let mut world = with_deadline(0);
+    let retry = ModelStep::Event(JobEvent::Retry);
+    for step in [LATER, ModelStep::Expire, retry] {
+        assert_eq!(world.run(&step), Some(Ok(())), "{step:?}");
+    }
+    let live = &world.job.as_ref().expect("kept").live;
+    assert_eq!((live.state, live.deadline, live.why), (State::Ready, None, None));
+    assert_eq!(world.run(&ModelStep::Expire), Some(Err(Refusal::NotNow)));
 }

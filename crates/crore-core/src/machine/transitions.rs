@@ -28,6 +28,7 @@ impl Live {
             crashes: 0,
             pushed_at: now,
             due,
+            deadline: None,
             started_at: Time::ZERO,
             lease_until: Time::ZERO,
             ended_at: None,
@@ -66,8 +67,15 @@ impl Live {
         self.revision = self.revision.next();
         self.attempt = self.attempt.saturating_add(1);
         self.started_at = now;
+        self.deadline = None;
         self.lease_until = now.after(lease.unwrap_or(DEFAULT_LEASE));
         self.worker = Some(worker.clone());
+    }
+
+    /// Whether the deadline for the first start is over at `now`: it is over at its instant. Such a job must not be
+    /// claimed.
+    pub fn is_expired(&self, now: Time) -> bool {
+        self.deadline.is_some_and(|deadline| deadline <= now)
     }
 
     /// Scheduled → Ready.
@@ -134,6 +142,9 @@ impl Job {
         live.state = next.state_from(live, now);
         live.due = next.due.resolve(now, live.due);
         live.broken = next.broken;
+        if next.drops_deadline {
+            live.deadline = None;
+        }
         live.ended_at = live.state.has_ended().then_some(live.ended_at.unwrap_or(now));
         (live.attempt, live.crashes) = (next.attempt, next.crashes);
         (live.stop, live.counted, live.why) = (next.stop, next.counted, next.why);

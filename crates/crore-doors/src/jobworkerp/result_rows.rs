@@ -199,6 +199,7 @@ fn error_text(job: &Job, attempt: Option<&Attempt>) -> String {
     let why = match job.live.why {
         Some(EndReason::Damaged) => "the job's record was damaged",
         Some(EndReason::DependencyBroken) => "a dependency of the job can no longer succeed",
+        Some(EndReason::Expired) => "the job was not started by its deadline",
         _ if attempt.is_some() => "the job was stopped",
         _ => "the job was deleted before it ran",
     };

@@ -308,3 +308,29 @@ async fn payloads_are_stored_unchanged_and_converted_when_shown() {
     let nothing = server.post(BodyEncoding::Msgpack, "/v1/jobs", &json!({"kind": "p"})).await;
     assert_eq!(show(&nothing.body["id"], BodyEncoding::Json).await["payload"], Value::Null);
 }
+
+#[tokio::test]
+async fn a_job_is_shown_with_its_deadline_and_expires() {
+    let server = Server::start().await;
+    for encoding in BodyEncoding::BOTH {
+        let job = json!({
+            "kind": "slow",
+            "start_within": "1h",
+            "on_expired": {"kind": "late", "payload": {"n": 1}},
+        });
+        let pushed = server.post(encoding, "/v1/jobs", &job).await;
+        let path = format!("/v1/jobs/{}", pushed.body["id"].as_str().expect("an id"));
+        let shown = server.get(encoding, &path).await.body;
+        assert!(shown["deadline"].as_str() > shown["pushed_at"].as_str(), "{shown}");
+        assert_eq!(shown["on_expired"]["kind"], "late");
+        assert_eq!(shown["on_expired"]["payload"], json!({"n": 1}));
+        let explained = server.get(encoding, &format!("{path}/explain")).await.body;
+        assert_eq!(explained["deadline"], shown["deadline"]);
+        let past = json!({"kind": "slow", "deadline": "2020-01-01T00:00:00Z"});
+        let pushed = server.post(encoding, "/v1/jobs", &past).await;
+        let path = format!("/v1/jobs/{}", pushed.body["id"].as_str().expect("an id"));
+        let ended = server.get(encoding, &format!("{path}/wait?wait=10s")).await.body;
+        assert_eq!((&ended["ended"], &ended["state"]), (&json!(true), &json!("cancelled")));
+        assert_eq!(server.get(encoding, &path).await.body["why"], "expired");
+    }
+}

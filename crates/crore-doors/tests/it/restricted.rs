@@ -94,6 +94,26 @@ async fn a_batch_is_stored_without_the_jobs_that_its_token_may_not_push() {
 }
 
 #[tokio::test]
+async fn the_follow_up_of_a_missed_deadline_needs_push_for_its_queue() {
+    let server = Server::start().await;
+    let tenant = Client::restricted(&server, "tenant", &ALL, &["mail*"], &[]).await;
+    let expiring = |queue: &str| {
+        let mut expiring = job("mail");
+        expiring["start_within"] = json!("1h");
+        expiring["on_expired"] = job(queue);
+        expiring
+    };
+    let refused = tenant.post("/v1/jobs", expiring("sms")).await;
+    let problem = (&refused.body["code"], &refused.body["field"]);
+    assert_eq!(problem, (&json!("scope-missing"), &json!("on_expired.queue")), "{refused:?}");
+    let pushed = tenant.post("/v1/jobs", expiring("mail-late")).await;
+    assert_eq!(pushed.status, 201, "{pushed:?}");
+    let schedule = |queue| json!({"timing": "every 1h", "job": expiring(queue)});
+    let refused = tenant.call(Method::PUT, "/v1/schedules/s", schedule("sms")).await;
+    assert_eq!(refused.body["code"], "scope-missing", "{refused:?}");
+}
+
+#[tokio::test]
 async fn the_queue_that_a_handler_supplies_is_checked() {
     let server = Server::start().await;
     let mut handler = Handler::new(name("command"), serde_json::Map::new());

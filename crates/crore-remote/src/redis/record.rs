@@ -191,6 +191,7 @@ fn read_live(layout: &Layout, slot: SlotIndex, fields: &RecordFields) -> Result<
         crashes: fields.count("crashes")?,
         pushed_at: fields.time("pushed")?.unwrap_or_default(),
         due: fields.time("due")?.unwrap_or_default(),
+        deadline: None,
         started_at: fields.time("started")?.unwrap_or_default(),
         lease_until: fields.time("lease_until")?.unwrap_or_default(),
         ended_at: fields.time("ended")?,

@@ -90,8 +90,8 @@ impl<S: Jobs> Upkeep for PartialStore<S> {
     }
 
     fn lapsed(&self, _: usize) -> StoreFuture<'_, Lapses> {
-        let (lapsed, broken) = (Vec::new(), Vec::new());
-        ready_answer(Lapses { now: self.clock.now(), lapsed, broken, next_at: None })
+        let (lapsed, broken, expired) = (Vec::new(), Vec::new(), Vec::new());
+        ready_answer(Lapses { now: self.clock.now(), lapsed, broken, expired, next_at: None })
     }
 
     fn prune(&self, _: usize) -> StoreFuture<'_, Pruned> {

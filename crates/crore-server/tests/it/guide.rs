@@ -36,6 +36,7 @@ pages! {
     load_tests, "docs/guide/load-tests.md", ["every job was finished once\n"];
     observability, "docs/guide/observability.md", [];
     fair_share, "docs/guide/fair-share.md", [];
+    deadlines, "docs/guide/deadlines.md", [];
     priorities, "docs/guide/priorities.md", [];
     results, "docs/guide/results.md", ["HELLO"];
     retries, "docs/guide/retries.md", ["exit code 1"];

@@ -260,6 +260,7 @@ impl EmbeddedState {
             slot: RunSlot { at: job.at, id },
             lease_until: job.lease_until,
             result_until: job.result_until,
+            deadline: job.deadline,
         };
         self.local.mark_damaged(position, what, self.last_time)
     }

@@ -28,12 +28,15 @@ use super::codec::{ByteReader, Damaged, LiveHead, Put, peek_live, peek_spec};
 use super::frame::{FrameHeader, NUMBER_LIMIT};
 use super::record::{Hole, LogRecord, Meta, RecordLocation, read_number};
 use super::segment::VERSION;
-use crate::local::{LaneKey, SideKey};
+use crate::local::{LaneKey, SideKey, indexed_deadline};
 
 const MAGIC: &[u8; 8] = b"crorehnt";
 
 /// Magic of a hint with fair keys, which a lane has at its end.
 const MAGIC_FAIR: &[u8; 8] = b"crorehnf";
+
+/// Magic of a hint with deadlines, which a job has after the end of its result. Its lanes have fair keys, too.
+const MAGIC_DEADLINES: &[u8; 8] = b"crorehnd";
 
 /// The state of one job after a segment.
 #[derive(Debug, Clone, PartialEq)]
@@ -58,6 +61,8 @@ pub(crate) struct HintJob {
     pub(crate) at: Time,
     pub(crate) lease_until: Time,
     pub(crate) result_until: Option<Time>,
+    /// The deadline that the index needs.
+    pub(crate) deadline: Option<Time>,
     pub(crate) client: Option<ClientId>,
 }
 
@@ -231,7 +236,9 @@ impl HintBuilder {
         out.put_var(self.meta.last_delivery);
         out.put_var(self.meta.revision);
         out.put_var(self.lanes.len() as u64);
-        let is_fair = self.lanes.iter().any(|lane| lane.fair.is_some());
+        let mut jobs = self.jobs.iter().filter_map(|item| item.job.as_ref());
+        let has_deadlines = jobs.any(|job| job.deadline.is_some());
+        let is_fair = has_deadlines || self.lanes.iter().any(|lane| lane.fair.is_some());
         for lane in &self.lanes {
             put_lane(lane, &mut out);
             if is_fair {
@@ -250,7 +257,11 @@ impl HintBuilder {
         out.put_var(self.sides.len() as u64);
         self.sides.values().for_each(|body| out.put_chunk(body));
         let mut all = Vec::with_capacity(out.len() + 16);
-        all.extend_from_slice(if is_fair { MAGIC_FAIR } else { MAGIC });
+        all.extend_from_slice(match (has_deadlines, is_fair) {
+            (true, _) => MAGIC_DEADLINES,
+            (false, true) => MAGIC_FAIR,
+            (false, false) => MAGIC,
+        });
         all.put_u32(VERSION);
         all.put_u32(crc32c::crc32c(&out));
         all.extend_from_slice(&out);
@@ -268,9 +279,20 @@ fn job_item(
         State::Waiting | State::Running => Time::ZERO,
         State::Done | State::Dead | State::Cancelled => live.ended_at.unwrap_or_default(),
     };
-    let LiveHead { state, broken, lease_until, result_until, .. } = live;
-    let client = None;
-    HintJob { location, base, lane, priority, state, broken, at, lease_until, result_until, client }
+    let LiveHead { state, broken, lease_until, result_until, deadline, .. } = live;
+    HintJob {
+        location,
+        base,
+        lane,
+        priority,
+        state,
+        broken,
+        at,
+        lease_until,
+        result_until,
+        deadline: indexed_deadline(state, broken, deadline),
+        client: None,
+    }
 }
 
 fn put_lane(lane: &LaneKey, out: &mut Vec<u8>) {
@@ -295,6 +317,7 @@ const RESULT: u8 = 4;
 const MOVED: u8 = 8;
 const LANE: u8 = 16;
 const CLIENT: u8 = 32;
+const DEADLINE: u8 = 64;
 
 fn put_job(job: Option<&HintJob>, out: &mut Vec<u8>) {
     let Some(job) = job else {
@@ -310,7 +333,8 @@ fn put_job(job: Option<&HintJob>, out: &mut Vec<u8>) {
             | bit(job.result_until.is_some(), RESULT)
             | bit(job.location != job.base, MOVED)
             | bit(job.lane.is_some(), LANE)
-            | bit(job.client.is_some(), CLIENT),
+            | bit(job.client.is_some(), CLIENT)
+            | bit(job.deadline.is_some(), DEADLINE),
     );
     put_spot(job.location, out);
     if job.location != job.base {
@@ -326,6 +350,9 @@ fn put_job(job: Option<&HintJob>, out: &mut Vec<u8>) {
     }
     if let Some(until) = job.result_until {
         out.put_time(Time::ZERO, until);
+    }
+    if let Some(deadline) = job.deadline {
+        out.put_time(Time::ZERO, deadline);
     }
     if let Some(client) = &job.client {
         out.put_text(client.door.as_str());
@@ -346,7 +373,7 @@ impl<'a> Hint<'a> {
     pub(crate) fn read(bytes: &'a [u8], segment: u32, seed: u64) -> Result<Self, Damaged> {
         let mut reader = ByteReader::new(bytes);
         let magic = reader.bytes(MAGIC.len())?;
-        let is_fair = magic == MAGIC_FAIR;
+        let is_fair = magic == MAGIC_FAIR || magic == MAGIC_DEADLINES;
         if magic != MAGIC && !is_fair || reader.u32()? != VERSION {
             return Err(Damaged("not a hint"));
         }
@@ -467,6 +494,7 @@ fn get_job(reader: &mut ByteReader<'_>, state: State) -> Result<HintJob, Damaged
     let (priority, at) = (reader.zig32()?, reader.time(Time::ZERO)?);
     let lease_until = if has(LEASED) { reader.time(Time::ZERO)? } else { Time::ZERO };
     let result_until = if has(RESULT) { Some(reader.time(Time::ZERO)?) } else { None };
+    let deadline = if has(DEADLINE) { Some(reader.time(Time::ZERO)?) } else { None };
     let client = if has(CLIENT) {
         Some(ClientId { door: reader.name()?, id: reader.text()?.into() })
     } else {
@@ -483,6 +511,7 @@ fn get_job(reader: &mut ByteReader<'_>, state: State) -> Result<HintJob, Damaged
         at,
         lease_until,
         result_until,
+        deadline,
         client,
     })
 }

@@ -430,6 +430,7 @@ fn restore_job(local: &mut LocalIndex<Log>, item: HintItem) -> Result<(), HintEr
             slot: RunSlot { at: job.at, id: item.id },
             lease_until: job.lease_until,
             result_until: job.result_until,
+            deadline: job.deadline.filter(|_| !planted!("bug-43")),
         });
     }
     if let Some(client) = job.client {

@@ -50,7 +50,9 @@ impl SpaceNeeds {
 }
 
 fn push_bytes(jobs: &[NewJob]) -> u64 {
-    jobs.iter().map(|job| JOB_BYTES + job.spec.payload.bytes.len() as u64).sum()
+    let one = |job: &NewJob| JOB_BYTES + job.spec.payload.bytes.len() as u64;
+    let follow_up = |job: &NewJob| job.spec.on_expired.as_deref().map_or(0, one);
+    jobs.iter().map(|job| one(job) + follow_up(job)).sum()
 }
 
 fn write_bytes(write: &StoreWrite) -> u64 {

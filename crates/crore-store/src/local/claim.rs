@@ -18,6 +18,9 @@ use crate::jobs::{Claim, Claimed, QueueOrder, Renew, Renewed};
 impl<R: JobRecords> LocalIndex<R> {
     pub(crate) fn claim(&mut self, request: &Claim, now: Time) -> Result<Claimed, Error> {
         self.expire(usize::MAX, now);
+        if !self.hide_expired(now) {
+            return Ok(Claimed { now, jobs: Vec::new(), next_at: Some(now) });
+        }
         let queues: Vec<u32> = request.queues.iter().filter_map(|q| self.lanes.queue(q)).collect();
         for queue in &queues {
             self.lanes.fire_timers(*queue, now);
@@ -55,18 +58,25 @@ impl<R: JobRecords> LocalIndex<R> {
         self.records.mark_shown(head.id);
         let claimed = self.change(head.id, |record| {
             let job = &mut record.job;
+            let had_deadline = job.live.deadline.is_some();
             job.live.claim(delivery, now, job.spec.lease, &request.worker);
-            job.clone()
+            (job.clone(), had_deadline)
         });
-        let job = match claimed {
+        let (job, had_deadline) = match claimed {
             Err(error) => {
                 self.lanes.return_permits(head.lane, now);
                 let Error::Corrupt { what } = error else { return Err(error) };
-                self.mark_damaged(IndexPosition::ready(head), &what, now)?;
+                let deadline = self.deadlines.find(head.id);
+                let position = IndexPosition { deadline, ..IndexPosition::ready(head) };
+                self.mark_damaged(position, &what, now)?;
                 return Ok(None);
             }
             Ok(claimed) => claimed.ok_or_else(|| missing_record(head.id))?,
         };
+        if had_deadline && !planted!("bug-45") {
+            // If a crash lost this claim, the job could expire although a worker has it.
+            self.records.mark_shown(head.id);
+        }
         if let Some(unique) = &job.spec.unique
             && (unique.hold == UniqueHold::UntilStart || planted!("bug-5"))
         {

@@ -17,6 +17,8 @@ pub(crate) struct IndexPosition {
     pub(crate) slot: RunSlot,
     pub(crate) lease_until: Time,
     pub(crate) result_until: Option<Time>,
+    /// Deadline for the first start, while a decision about it may be needed.
+    pub(crate) deadline: Option<Time>,
 }
 
 impl IndexPosition {
@@ -30,7 +32,15 @@ impl IndexPosition {
             slot: RunSlot { at: head.at, id: head.id },
             lease_until: Time::ZERO,
             result_until: None,
+            deadline: None,
         }
+    }
+
+    /// Position in its lane, if the job is ready.
+    pub(crate) fn lane_head(&self) -> Option<LaneHead> {
+        let Self { priority, lane, slot, .. } = *self;
+        let head = LaneHead { priority, at: slot.at, id: slot.id, lane };
+        (self.state == State::Ready).then_some(head)
     }
 
     pub(crate) fn of(record: &JobRecord) -> Self {
@@ -43,7 +53,21 @@ impl IndexPosition {
             slot: slot_of(&record.job),
             lease_until: live.lease_until,
             result_until: live.result.as_ref().map(|kept| kept.until),
+            deadline: indexed_deadline(live.state, live.broken, live.deadline),
         }
+    }
+}
+
+/// The deadline, if a decision about it may be needed: not of a job with a broken dependency, which is cancelled
+/// anyway.
+pub(crate) const fn indexed_deadline(
+    state: State,
+    broken: bool,
+    deadline: Option<Time>,
+) -> Option<Time> {
+    match state {
+        State::Waiting | State::Scheduled | State::Ready if !broken => deadline,
+        _ => None,
     }
 }
 

@@ -8,6 +8,7 @@
 mod apply;
 mod arena;
 mod claim;
+mod deadlines;
 mod dense_map;
 mod dependencies;
 mod index_position;
@@ -31,9 +32,10 @@ use crore_core::{Job, JobId, Name, State, Time};
 use crate::registry::QueueSettings;
 use crate::{Error, StoreId};
 
+use deadlines::Deadlines;
 pub(crate) use dense_map::DenseMap;
 use dependencies::Dependencies;
-pub(crate) use index_position::IndexPosition;
+pub(crate) use index_position::{IndexPosition, indexed_deadline};
 use keys::JobKeys;
 pub(crate) use keys::KeyLock;
 pub(crate) use lanes::LaneKey;
@@ -60,6 +62,7 @@ pub(crate) struct LocalIndex<R> {
     timers: SortedRun,
     /// Waiting jobs with a broken dependency.
     broken: BTreeSet<JobId>,
+    deadlines: Deadlines,
     /// Jobs with a result, by the time at which it expires.
     results: BTreeSet<(Time, JobId)>,
     leaders: BTreeMap<Name, (u64, Time)>,
@@ -91,6 +94,7 @@ impl<R> LocalIndex<R> {
             leases: SortedRun::default(),
             timers: SortedRun::default(),
             broken: BTreeSet::new(),
+            deadlines: Deadlines::default(),
             results: BTreeSet::new(),
             leaders: BTreeMap::new(),
             identity: None,
@@ -195,11 +199,19 @@ impl<R: JobRecords> LocalIndex<R> {
             _ => {}
         }
         self.results.extend(position.result_until.map(|until| (until, id)));
+        if let Some(deadline) = position.deadline {
+            self.deadlines.insert(deadline, &position);
+        }
     }
 
     fn index_remove(&mut self, position: IndexPosition) {
         let id = position.slot.id;
-        self.lanes.remove(position);
+        let hidden = position.deadline.is_some_and(|deadline| self.deadlines.remove(deadline, id));
+        if hidden && position.state == State::Ready {
+            self.lanes.remove_hidden(position);
+        } else {
+            self.lanes.remove(position);
+        }
         match position.state {
             State::Scheduled => {
                 self.timers.remove(position.slot);

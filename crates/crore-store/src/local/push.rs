@@ -122,7 +122,8 @@ impl<R: JobRecords> LocalIndex<R> {
             let settled = self.dependencies.tally(group, member, now);
             self.settle_waiters(settled, now)?;
         }
-        let live = Live::pushed(now, due, u32::try_from(waits.len()).unwrap_or(u32::MAX));
+        let mut live = Live::pushed(now, due, u32::try_from(waits.len()).unwrap_or(u32::MAX));
+        live.deadline = new.deadline.map(|deadline| deadline.resolve(now));
         self.add(Job { id, spec: shared, live })?;
         Ok(Pushed::New(id))
     }

@@ -46,9 +46,16 @@ impl<R: JobRecords> LocalIndex<R> {
         let slots = self.leases.iter_after(None).take_while(|slot| over(slot.at)).take(n);
         let lapsed: Vec<Job> = slots.map(|slot| job(slot.id)).collect::<Result<_, _>>()?;
         let broken = self.broken.iter().take(n.saturating_sub(lapsed.len()));
-        let broken = broken.map(|id| job(*id)).collect::<Result<_, _>>()?;
-        let next_at = self.leases.iter_after(None).nth(lapsed.len()).map(|slot| slot.at);
-        Ok(Lapses { now, lapsed, broken, next_at })
+        let broken: Vec<Job> = broken.map(|id| job(*id)).collect::<Result<_, _>>()?;
+        let next_lease = self.leases.iter_after(None).nth(lapsed.len()).map(|slot| slot.at);
+        let left = n.saturating_sub(lapsed.len() + broken.len());
+        let (expired, next_deadline) = self.deadlines.expired(left, now);
+        // An unreadable job must not keep the others from a decision: it is left to a repair.
+        let expired = expired.iter().map(|slot| job(slot.id));
+        let expired = expired.filter(|job| !matches!(job, Err(Error::Corrupt { .. })));
+        let expired = expired.collect::<Result<_, _>>()?;
+        let next_at = next_lease.into_iter().chain(next_deadline).min();
+        Ok(Lapses { now, lapsed, broken, expired, next_at })
     }
 
     pub(crate) fn prune(&mut self, n: usize, now: Time) -> Result<Pruned, Error> {

@@ -2,6 +2,7 @@
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
+use std::ops::Bound;
 use std::sync::Arc;
 
 use crore_core::{Job, JobId, Name, Span, State, Time};
@@ -108,6 +109,10 @@ impl<R: JobRecords> LocalIndex<R> {
                     runs.push(Box::new(positions));
                 }
             }
+            let from = after.zip(slot).map(|(cursor, slot)| (cursor.priority, slot));
+            let from = from.map_or(Bound::Unbounded, Bound::Excluded);
+            let hidden = partition.hidden.range((from, Bound::Unbounded));
+            runs.push(Box::new(hidden.map(|(priority, s)| ListPosition::Ascending(*priority, *s))));
             return;
         };
         if query.state.has_ended() {

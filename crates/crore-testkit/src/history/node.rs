@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use crore_core::job::EndReason;
 use crore_core::{Delivery, GroupId, Job, JobId, Name, State, Time};
 use serde::{Deserialize, Serialize};
 
@@ -100,6 +101,9 @@ pub struct DumpedJob {
     /// Its group.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub group: Option<GroupId>,
+    /// Whether it ended because it missed its deadline.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub expired: bool,
 }
 
 impl DumpedJob {
@@ -119,6 +123,7 @@ impl DumpedJob {
             parent: job.spec.parent,
             unique: job.spec.unique.as_ref().map(|unique| Arc::clone(&unique.key)),
             group: job.spec.group,
+            expired: job.live.why == Some(EndReason::Expired),
         }
     }
 }

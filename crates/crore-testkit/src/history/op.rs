@@ -10,7 +10,7 @@ use crore_core::{Delivery, JobId, Name, NewJob, Span, Time};
 use serde::{Deserialize, Serialize};
 
 use super::PayloadHash;
-pub use crore_core::job::DueTime;
+pub use crore_core::job::{DueTime, StartDeadline};
 
 /// The operation of a call.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -147,6 +147,12 @@ pub struct RecordedItem {
     /// The buckets that it counts against.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub limits: Vec<LimitKey>,
+    /// The deadline for its first start.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub deadline: Option<StartDeadline>,
+    /// The follow-up that is pushed if it misses its deadline.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub on_expired: Option<Box<Self>>,
     /// Its payload.
     pub payload: PayloadHash,
 }
@@ -172,6 +178,8 @@ impl RecordedItem {
             group: job.group,
             after: job.after.clone(),
             limits: spec.limits.clone(),
+            deadline: job.deadline,
+            on_expired: spec.on_expired.as_ref().map(|next| Box::new(Self::of(seq, next))),
             payload: PayloadHash::of(&spec.payload),
         }
     }
@@ -261,6 +269,8 @@ pub enum UpkeepDecision {
     HandedOver,
     /// A dependency can no longer succeed.
     Broken,
+    /// It was not started by its deadline.
+    Expired,
 }
 
 /// A definition to set or to remove.

@@ -133,6 +133,8 @@ mirror_enums! {
         DependencyBroken,
         /// Its record is damaged.
         Damaged,
+        /// It was not started by its deadline.
+        Expired,
     }
     /// Policy for firing times (ticks) that were missed because no server was running.
     Missed = schedule::Missed {

@@ -6,7 +6,7 @@ use utoipa::{IntoParams, ToSchema};
 
 use super::enums::{Encoding, HowEnded, Needs, Retain, State, Why};
 use super::payload::WirePayload;
-use super::push::Unique;
+use super::push::{NewJob, Unique};
 use super::retry::Retry;
 use super::{DeliveryId, Id, Labels};
 use crate::units::{Moment, Period};
@@ -53,6 +53,14 @@ pub struct Job {
     pub pushed_at: Moment,
     /// Earliest start.
     pub due: Moment,
+    /// Deadline for the first start. Absent once the job has started or was retried by hand; an expired job has the one
+    /// that it missed.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub deadline: Option<Moment>,
+    /// Job to push if this one misses its deadline; omitted in lists.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    #[schema(no_recursion)]
+    pub on_expired: Option<Box<NewJob>>,
     /// When the latest delivery started.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub started_at: Option<Moment>,
@@ -215,6 +223,12 @@ impl Job {
             stop: live.stop,
             pushed_at: Moment(live.pushed_at),
             due: Moment(live.due),
+            deadline: live.deadline.map(Moment),
+            on_expired: spec
+                .on_expired
+                .as_ref()
+                .filter(|_| show == JobView::Full)
+                .map(|next| Box::new(NewJob::of(next, format))),
             started_at: was_started.then_some(Moment(live.started_at)),
             lease_until: is_running.then_some(Moment(live.lease_until)),
             ended_at: live.ended_at.map(Moment),
@@ -318,6 +332,9 @@ pub struct Explanation {
     pub id: Id,
     /// The state.
     pub state: State,
+    /// Deadline for the first start, while it is in force; of an expired job, the one that it missed.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub deadline: Option<Moment>,
     /// Reasons why the job is not running, the most important one first; empty: the next fetch delivers it.
     pub reasons: Vec<Reason>,
 }

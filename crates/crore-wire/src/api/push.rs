@@ -1,6 +1,6 @@
 //! Pushing: one job, or a batch of jobs and groups.
 
-use crore_core::job::{ClientId, DueTime, Lapse, ResultRetention, Spec};
+use crore_core::job::{ClientId, DueTime, Lapse, ResultRetention, Spec, StartDeadline};
 use crore_core::push::{self, NewDependencyTarget};
 use crore_core::unique;
 use crore_core::{Code, Invalid, Name, Payload};
@@ -58,6 +58,21 @@ pub struct NewJob {
     /// Minimum delay before the start, from now.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub delay: Option<Period>,
+    /// Deadline: a job that has not started by then is cancelled as `expired`. An instant in the past expires it at
+    /// once.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub deadline: Option<Moment>,
+    /// Deadline, as a span from now; from the tick if a schedule pushes the job.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub start_within: Option<Period>,
+    /// Job to push if this one misses its deadline. It cannot have an `on_expired` itself.
+    #[serde(
+        default,
+        deserialize_with = "crate::object::maybe",
+        skip_serializing_if = "Option::is_none"
+    )]
+    #[schema(no_recursion)]
+    pub on_expired: Option<Box<Self>>,
     /// Retry policy. Default: that of the kind's handler, or the default policy.
     #[serde(
         default,
@@ -265,11 +280,17 @@ impl NewJob {
         spec.labels = self.labels.0;
         spec.trace = self.trace.map(Into::into);
         let due = due_time(self.due, self.delay)?.unwrap_or_default();
+        let deadline = start_deadline(self.deadline, self.start_within)?;
+        if let Some(next) = self.on_expired {
+            let next = next.read(format).map_err(|invalid| invalid.inside("on_expired"))?;
+            spec.on_expired = Some(Box::new(next));
+        }
         let group = self.group.map(GroupRef::read).transpose()?;
         let after = self.after.into_iter().enumerate().map(|(n, after)| after.read(n));
         Ok(push::NewJob {
             spec,
             due,
+            deadline,
             group,
             after: after.collect::<Result<_, _>>()?,
             unset: unset_fields,
@@ -301,6 +322,15 @@ impl NewJob {
                 DueTime::After(span) => Some(Period(span)),
                 _ => None,
             },
+            deadline: match job.deadline {
+                Some(StartDeadline::At(time)) => Some(Moment(time)),
+                _ => None,
+            },
+            start_within: match job.deadline {
+                Some(StartDeadline::Within(span)) => Some(Period(span)),
+                _ => None,
+            },
+            on_expired: spec.on_expired.as_ref().map(|next| Box::new(Self::of(next, format))),
             retry: Some((&spec.retry).into()),
             lease: spec.lease.map(Period),
             timeout: spec.timeout.map(Period),
@@ -333,6 +363,20 @@ pub(super) fn due_time(
         (Some(due), None) => Ok(Some(DueTime::At(due.0))),
         (None, Some(delay)) => Ok(Some(DueTime::After(delay.0))),
         (None, None) => Ok(None),
+    }
+}
+
+fn start_deadline(
+    deadline: Option<Moment>,
+    within: Option<Period>,
+) -> Result<Option<StartDeadline>, Invalid> {
+    match (deadline, within) {
+        (Some(_), Some(_)) => {
+            let why = "either `deadline` or `start_within`, not both";
+            Err(Invalid::new(Code::Malformed, "start_within", why))
+        }
+        (Some(deadline), None) => Ok(Some(StartDeadline::At(deadline.0))),
+        (None, within) => Ok(within.map(|within| StartDeadline::Within(within.0))),
     }
 }
 

@@ -45,8 +45,16 @@ const TEXT: usize = size_of::<String>();
 const LABEL: usize = 3 * TEXT;
 const HELD: usize = size_of::<v1::Held>();
 
+/// Size of a field that is refused: a follow-up for a missed deadline inside another one. Without it the depth of a
+/// message would have no bound.
+const REFUSED: usize = usize::MAX;
+
+const AFTER: RepeatedField = field(19, "after", size_of::<v1::After>(), &[]);
+const LABELS: RepeatedField = field(20, "labels", LABEL, &[]);
+const ON_EXPIRED: u64 = 24;
+const FOLLOW_UP: &[RepeatedField] = &[AFTER, LABELS, field(ON_EXPIRED, "on_expired", REFUSED, &[])];
 const NEW_JOB: &[RepeatedField] =
-    &[field(19, "after", size_of::<v1::After>(), &[]), field(20, "labels", LABEL, &[])];
+    &[AFTER, LABELS, field(ON_EXPIRED, "on_expired", size_of::<v1::NewJob>(), FOLLOW_UP)];
 const REPORT: &[RepeatedField] = &[
     field(8, "on_done", size_of::<v1::NewJob>(), NEW_JOB),
     field(9, "on_dead", size_of::<v1::NewJob>(), NEW_JOB),
@@ -151,12 +159,18 @@ enum DecodeRefusal {
     TooMuch(&'static str),
     /// The message has a group, a deprecated wire type whose contents are not counted.
     Group,
+    /// A follow-up for a missed deadline has one itself.
+    Nested,
 }
 
 impl From<DecodeRefusal> for Status {
     fn from(refused: DecodeRefusal) -> Self {
-        let DecodeRefusal::TooMuch(field) = refused else {
-            return unreadable("groups are not supported");
+        let field = match refused {
+            DecodeRefusal::TooMuch(field) => field,
+            DecodeRefusal::Group => return unreadable("groups are not supported"),
+            DecodeRefusal::Nested => {
+                return unreadable("a follow-up in `on_expired` cannot have one itself");
+            }
         };
         let problem = v1::Problem {
             code: Code::BatchTooLarge.as_str().to_owned(),
@@ -200,6 +214,9 @@ fn count_memory(
         let Some((value, rest)) = bytes.split_at_checked(length) else { break };
         bytes = rest;
         if let Some(field) = fields.iter().find(|field| field.tag == key >> 3) {
+            if field.bytes == REFUSED {
+                return Err(DecodeRefusal::Nested);
+            }
             *left = left.checked_sub(field.bytes).ok_or(DecodeRefusal::TooMuch(field.name))?;
             if !field.nested.is_empty() {
                 count_memory(value, field.nested, left)?;
@@ -264,6 +281,22 @@ mod tests {
             assert_eq!(counted(&prefixed.concat(), shape), Err(DecodeRefusal::TooMuch(field)));
         }
         assert_eq!(counted(&[0x7b, 0x7c], PUSH), Err(DecodeRefusal::Group));
+    }
+
+    #[test]
+    fn follow_ups_of_missed_deadlines_are_counted_and_not_nested() {
+        let job = |on_expired: Option<v1::NewJob>| v1::NewJob {
+            kind: "k".to_owned(),
+            on_expired: on_expired.map(Box::new),
+            ..v1::NewJob::default()
+        };
+        let push = |jobs| v1::PushRequest { jobs, ..v1::PushRequest::default() }.encode_to_vec();
+        let follow_up = job(Some(job(None)));
+        assert_eq!(counted(&push(vec![follow_up.clone()]), PUSH), Ok(()));
+        assert_eq!(counted(&push(vec![job(Some(follow_up))]), PUSH), Err(DecodeRefusal::Nested));
+        let fat = v1::NewJob { after: vec![v1::After::default(); 1_500_000], ..job(None) };
+        let fat = counted(&push(vec![job(Some(fat))]), PUSH);
+        assert_eq!(fat, Err(DecodeRefusal::TooMuch("after")));
     }
 
     #[test]

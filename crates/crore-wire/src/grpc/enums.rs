@@ -28,6 +28,8 @@ const FIELDS: &[(&str, &str)] = &[
     ("timeout", "timeout_ms"),
     // Either of `due_ms` and `delay_ms`.
     ("due", "when"),
+    ("start-within", "start_within_ms"),
+    ("deadline", "deadline_ms"),
     ("keep", "keep_result_ms"),
     ("unique.window", "unique.window_ms"),
     ("retry.max-interval", "retry.max_interval_ms"),
@@ -44,7 +46,8 @@ pub fn message_field(of_rules: &str) -> String {
     };
     match FIELDS.iter().find(ends) {
         Some((ours, theirs)) => {
-            format!("{}{theirs}", of_rules.strip_suffix(ours).unwrap_or_default())
+            let outer = of_rules.strip_suffix(ours).unwrap_or_default().replace('-', "_");
+            format!("{outer}{theirs}")
         }
         None => of_rules.replace('-', "_"),
     }
@@ -147,6 +150,8 @@ mod tests {
         assert_eq!(message_field("on_done[0].retry.backoff.step"), "on_done[0].retry.base_ms");
         assert_eq!(message_field("jobs[0].unique.window"), "jobs[0].unique.window_ms");
         assert_eq!(message_field("jobs[0].client-id"), "jobs[0].client_id");
+        assert_eq!(message_field("jobs[0].on-expired.lease"), "jobs[0].on_expired.lease_ms");
+        assert_eq!(message_field("start-within"), "start_within_ms");
         for same in ["release", "jobs[0].kind", "retry.jitter", "due_ms", ""] {
             assert_eq!(message_field(same), same);
         }

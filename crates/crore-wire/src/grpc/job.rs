@@ -50,6 +50,12 @@ impl v1::Job {
             labels: spec.labels.clone(),
             trace: spec.trace.as_ref().map_or_else(String::new, ToString::to_string),
             history: live.history.iter().map(Into::into).collect(),
+            deadline_ms: live.deadline.map(epoch_millis),
+            on_expired: spec
+                .on_expired
+                .as_ref()
+                .filter(|_| show == JobView::Full)
+                .map(|next| v1::NewJob::of(next)),
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Converts jobs to push to and from core types.
 
-use crore_core::job::{ClientId, DueTime, Lapse, ResultRetention, Spec};
+use crore_core::job::{ClientId, DueTime, Lapse, ResultRetention, Spec, StartDeadline};
 use crore_core::push::{self, NewDependencyTarget};
 use crore_core::{Code, Encoding, GroupId, Invalid, JobId, Name, Payload, Span, Time};
 use crore_core::{retry, unique};
@@ -48,11 +48,20 @@ impl v1::NewJob {
             Some(new_job::When::DueMs(due)) => DueTime::At(Time::from_millis(due)),
             Some(new_job::When::DelayMs(delay)) => DueTime::After(Span::from_millis(delay)),
         };
+        let deadline = self.start_by.map(|start_by| match start_by {
+            new_job::StartBy::DeadlineMs(at) => StartDeadline::At(Time::from_millis(at)),
+            new_job::StartBy::StartWithinMs(span) => StartDeadline::Within(Span::from_millis(span)),
+        });
+        if let Some(next) = self.on_expired {
+            let next = next.read().map_err(|invalid| invalid.inside("on_expired"))?;
+            spec.on_expired = Some(Box::new(next));
+        }
         let group = self.group.map(v1::GroupRef::read).transpose()?;
         let after = self.after.into_iter().enumerate().map(|(n, after)| after.read(n));
         Ok(push::NewJob {
             spec,
             due,
+            deadline,
             group,
             after: after.collect::<Result<_, _>>()?,
             unset: unset_fields,
@@ -96,6 +105,11 @@ impl v1::NewJob {
             after: job.after.iter().map(v1::After::of).collect(),
             labels: spec.labels.clone(),
             trace: spec.trace.as_ref().map_or_else(String::new, ToString::to_string),
+            start_by: job.deadline.map(|deadline| match deadline {
+                StartDeadline::At(time) => new_job::StartBy::DeadlineMs(epoch_millis(time)),
+                StartDeadline::Within(span) => new_job::StartBy::StartWithinMs(millis(span)),
+            }),
+            on_expired: spec.on_expired.as_ref().map(|next| Box::new(Self::of(next))),
         }
     }
 }
@@ -332,9 +346,16 @@ mod tests {
             }],
             labels: [("a".to_owned(), "b".to_owned())].into(),
             trace: "00-1-2-3".into(),
+            start_by: Some(new_job::StartBy::StartWithinMs(8)),
+            on_expired: None,
         };
         let read = message.clone().read().unwrap();
         assert_eq!(v1::NewJob::of(&read), message);
+        let start_by = Some(new_job::StartBy::DeadlineMs(9));
+        let on_expired = Some(Box::new(message.clone()));
+        let expiring = v1::NewJob { start_by, on_expired, ..message };
+        let read = expiring.clone().read().unwrap();
+        assert_eq!(v1::NewJob::of(&read), expiring);
     }
 
     #[test]
@@ -343,6 +364,7 @@ mod tests {
         let retry = |retry| v1::NewJob { retry: Some(retry), ..job() };
         for (field, bad) in [
             ("kind", v1::NewJob::default()),
+            ("on_expired.kind", v1::NewJob { on_expired: Some(Box::default()), ..job() }),
             ("encoding", v1::NewJob { encoding: 9, ..job() }),
             ("retain", v1::NewJob { retain: 9, ..job() }),
             ("read_once", v1::NewJob { read_once: true, ..job() }),

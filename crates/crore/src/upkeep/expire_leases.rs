@@ -1,10 +1,12 @@
-//! Ends deliveries whose lease has expired, and cancels jobs whose dependencies can no longer succeed.
+//! Ends deliveries whose lease has expired, and jobs that have missed their deadline or whose dependencies can no longer
+//! succeed.
 
-use crore_core::machine::{JobEvent, decide};
+use crore_core::machine::{Change, Effect, JobEvent, decide};
 use crore_core::{Job, Time};
 use crore_store::jobs::{JobSelector, Renew};
 use crore_store::views::ListQuery;
 
+use crate::bug::planted;
 use crate::engine::EngineInner;
 use crate::error::Error;
 use crate::timers::NEVER;
@@ -13,14 +15,17 @@ use crate::timers::NEVER;
 const AT_ONCE: usize = 1000;
 
 impl EngineInner {
-    /// Ends deliveries with an expired lease and cancels broken jobs; returns when the next lease ends.
+    /// Ends deliveries with an expired lease, broken jobs and jobs past their deadline; returns when the next lease or
+    /// deadline ends.
     pub(super) async fn expire_leases_once(&self) -> Result<Time, Error> {
         self.renew_recovered_leases().await?;
         let lapses = self.store.lapsed(AT_ONCE).await?;
         let lapsed = lapses.lapsed.iter().map(|job| (job, JobEvent::Lapsed(job.live.delivery)));
         let broken = lapses.broken.iter().map(|job| (job, JobEvent::Broken));
+        let expired = lapses.expired.iter().map(|job| (job, JobEvent::Expired(lapses.now)));
         let requests: Vec<(JobSelector, JobEvent)> = lapsed
             .chain(broken)
+            .chain(expired)
             .map(|(job, event)| {
                 // The cached job does not include renewals.
                 self.running.forget(job.id);
@@ -34,11 +39,28 @@ impl EngineInner {
                 JobEvent::Lapsed(_) if job.live.lease_until > now => {
                     Err(crore_core::machine::Refusal::NotNow)
                 }
+                JobEvent::Expired(_) => {
+                    decide(job, event, random).map(|change| self.expiry(change))
+                }
                 event => decide(job, event, random),
             })
             .await?;
         }
         Ok(lapses.next_at.unwrap_or(NEVER))
+    }
+
+    /// The end of a job past its deadline, with the defaults of its follow-up. They are those of now: limits and
+    /// handlers may have changed since the job was pushed.
+    fn expiry(&self, mut change: Change) -> Change {
+        if planted!("bug-30") {
+            change.effects.retain(|effect| !matches!(effect, Effect::Push(_)));
+        }
+        for effect in &mut change.effects {
+            if let Effect::Push(jobs) = effect {
+                jobs.iter_mut().for_each(|job| self.fill_in(job));
+            }
+        }
+        change
     }
 
     /// Collects the running jobs when the engine starts, before any fetch can claim one. Each gets one more lease,

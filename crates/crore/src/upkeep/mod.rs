@@ -33,7 +33,7 @@ pub(crate) const RETRY_AFTER: Span = Span::from_secs(1);
 pub(crate) enum Duty {
     /// Makes due jobs ready.
     Promote,
-    /// Ends deliveries whose lease has expired, and cancels jobs whose dependency can no longer succeed.
+    /// Ends deliveries whose lease has expired, jobs past their deadline, and jobs whose dependency can no longer succeed.
     ExpireLeases,
     /// Wakes fetches when a limit may allow more jobs.
     WakeLimited,

@@ -6,6 +6,7 @@ use crore_core::{NewJob, State, Time};
 use crore_store::views::ListQuery;
 
 use super::Duty;
+use crate::bug::planted;
 use crate::drop_guard::DropGuard;
 use crate::engine::EngineInner;
 use crate::error::Error;
@@ -14,21 +15,25 @@ use crate::timers::NEVER;
 /// Jobs per promotion, so that a million jobs due at once do not stall other calls.
 const AT_ONCE: usize = 1000;
 
-/// The earliest due time of new jobs, and whether one of the delayed jobs also waits for others.
+/// The earliest due time and deadline of new jobs, and whether one of the delayed jobs also waits for others.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct DueTimes {
     first: Time,
     is_waiting: bool,
+    first_deadline: Time,
 }
 
 impl DueTimes {
     pub(crate) fn of(jobs: &[NewJob], now: Time) -> Self {
-        let mut dues = Self { first: NEVER, is_waiting: false };
+        let mut dues = Self { first: NEVER, is_waiting: false, first_deadline: NEVER };
         for job in jobs {
             let due = job.due.resolve(now, now);
             if due > now {
                 dues.first = dues.first.min(due);
                 dues.is_waiting |= !job.after.is_empty();
+            }
+            if let Some(deadline) = job.deadline {
+                dues.first_deadline = dues.first_deadline.min(deadline.resolve(now));
             }
         }
         dues
@@ -50,9 +55,12 @@ impl EngineInner {
         Ok(promoted.next_at.unwrap_or(NEVER))
     }
 
-    /// Plans promotion for new jobs.
+    /// Plans promotion and expiry of new jobs.
     pub(crate) fn plan_promotion(&self, dues: DueTimes) {
         self.plan_duty(Duty::Promote, dues.first);
+        if !planted!("bug-29") {
+            self.plan_duty(Duty::ExpireLeases, dues.first_deadline);
+        }
         if dues.is_waiting {
             self.note_waiting_dependant();
         }

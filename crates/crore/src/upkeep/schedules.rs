@@ -1,6 +1,6 @@
 //! Fires schedules: pushes the jobs of due ticks.
 
-use crore_core::job::DueTime;
+use crore_core::job::{DueTime, StartDeadline};
 use crore_core::schedule::due;
 use crore_core::{NewJob, Time};
 use crore_store::jobs::{Applied, StoreWrite};
@@ -48,6 +48,9 @@ impl EngineInner {
                 DueTime::After(span) => DueTime::At(tick.after(span)),
                 _ => DueTime::At(*tick),
             };
+            if let Some(StartDeadline::Within(span)) = job.deadline {
+                job.deadline = Some(StartDeadline::At(tick.after(span)));
+            }
             self.fill_in(&mut job);
             job
         };

@@ -5,6 +5,7 @@ mod batch;
 mod bulk;
 mod clock_set;
 mod concurrent_handlers;
+mod deadlines;
 mod delayed_jobs;
 mod dispatch;
 mod door_calls;

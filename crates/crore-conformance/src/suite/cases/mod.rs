@@ -18,12 +18,14 @@
 //! | I15 limits hold | `limits`, `permits` |
 //! | I16 a cancelled job is not delivered | `apply`, `stale` |
 //! | I18 follow-ups come once | `apply`, `depend`, `breaks`, `group` |
-//! | I19 counts match the jobs | `lists` |
+//! | I19 counts match the jobs | `lists`, `deadlines` |
+//! | I26 no job starts after its deadline | `deadlines` |
 
 pub(super) mod apply;
 pub(super) mod batch;
 pub(super) mod breaks;
 pub(super) mod claim;
+pub(super) mod deadlines;
 pub(super) mod depend;
 pub(super) mod fair;
 pub(super) mod group;

@@ -87,9 +87,10 @@ impl Records {
         self.turns.insert((queue.clone(), key.clone()), next);
     }
 
-    /// Whether a job is ready, and its queue not paused.
+    /// Whether a job is ready, its deadline not over, and its queue not paused.
     fn is_open(&self, job: &Job) -> bool {
-        job.live.state == State::Ready && !self.settings(&job.spec.queue).paused
+        let is_ready = job.live.state == State::Ready && !job.live.is_expired(self.now);
+        is_ready && !self.settings(&job.spec.queue).paused
     }
 
     /// Delivers a ready job if its buckets have permits; otherwise returns when a rate has one.

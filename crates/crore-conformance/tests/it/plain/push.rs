@@ -78,7 +78,8 @@ impl Records {
         let (after, waits) = self.resolve_dependencies(&new.after, groups, earlier)?;
         let id = JobId(self.next_number());
         let due = new.due.resolve(self.now, self.now);
-        let live = Live::pushed(self.now, due, u32::try_from(waits.len()).unwrap_or(u32::MAX));
+        let mut live = Live::pushed(self.now, due, u32::try_from(waits.len()).unwrap_or(u32::MAX));
+        live.deadline = new.deadline.map(|deadline| deadline.resolve(self.now));
         let spec = Spec { group, after, ..new.spec };
         if let Some(unique) = &spec.unique {
             let until = unique.window.map(|window| due.after(window));

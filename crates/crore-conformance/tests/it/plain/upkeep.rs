@@ -32,10 +32,26 @@ impl Records {
         {
             lapsed.push(self.jobs[&id].clone());
         }
-        let next_at = running.next().map(|(end, _)| end);
         let broken = self.jobs.values().filter(|job| job.live.state == State::Waiting);
         let broken = broken.filter(|job| job.live.broken).take(n - lapsed.len());
-        Lapses { now: self.now, broken: broken.cloned().collect(), lapsed, next_at }
+        let broken: Vec<Job> = broken.cloned().collect();
+        let mut pending = self.deadlines().into_iter().peekable();
+        let mut expired = Vec::new();
+        while lapsed.len() + broken.len() + expired.len() < n
+            && let Some((_, id)) = pending.next_if(|(deadline, _)| *deadline <= self.now)
+        {
+            expired.push(self.jobs[&id].clone());
+        }
+        let next_at = running.next().into_iter().chain(pending.next()).map(|(at, _)| at).min();
+        Lapses { now: self.now, lapsed, broken, expired, next_at }
+    }
+
+    /// Deadlines of jobs that have not started and whose dependencies are not broken, in order.
+    fn deadlines(&self) -> BTreeSet<(Time, JobId)> {
+        let pending = [State::Waiting, State::Scheduled, State::Ready];
+        let jobs = self.jobs.values().filter(|job| pending.contains(&job.live.state));
+        let jobs = jobs.filter(|job| !job.live.broken);
+        jobs.filter_map(|job| Some((job.live.deadline?, job.id))).collect()
     }
 
     pub(super) fn lead(&mut self, duty: Name, node: u64, span: Span) -> Lead {

@@ -80,6 +80,7 @@ fn read_live(row: &PgRow) -> Result<Live, PostgresFault> {
         crashes: small("`crashes`", row.try_get("crashes")?)?,
         pushed_at: at("pushed_at")?,
         due: at("due")?,
+        deadline: None,
         started_at: at("started_at")?,
         lease_until: at("lease_until")?,
         ended_at: row.try_get::<Option<i64>, _>("ended_at")?.map(Time::from_millis),

@@ -34,6 +34,12 @@ pub(crate) struct JobArgs {
     /// Delay before the earliest start, such as 10m
     #[arg(long, value_name = "DURATION")]
     delay: Option<Period>,
+    /// Deadline: a job that has not started within this time is cancelled as expired
+    #[arg(long, value_name = "DURATION")]
+    start_within: Option<Period>,
+    /// Job to push if this one misses its deadline, such as '{"kind": "alert"}'
+    #[arg(long, value_name = "JSON", value_parser = json_object)]
+    on_expired: Option<Value>,
     #[command(flatten)]
     retry: RetryArgs,
     /// Timeout of each run [default: that of the kind's handler, or none]
@@ -67,6 +73,9 @@ pub(crate) struct NewJobArgs {
     /// Earliest start, such as 2026-11-15T08:00:00Z [default: now]
     #[arg(long, value_name = "TIME", conflicts_with = "delay")]
     due: Option<Moment>,
+    /// Deadline: a job that has not started by this time is cancelled as expired
+    #[arg(long, value_name = "TIME", conflicts_with = "start_within")]
+    deadline: Option<Moment>,
     /// Your own id for the job; another push with the same id stores nothing and returns the first job
     #[arg(long, value_name = "ID")]
     client_id: Option<String>,
@@ -107,6 +116,8 @@ impl JobArgs {
             ("queue", self.queue.map(Into::into)),
             ("priority", self.priority.map(Into::into)),
             ("delay", period(self.delay)),
+            ("start_within", period(self.start_within)),
+            ("on_expired", self.on_expired),
             ("retry", self.retry.object()),
             ("timeout", period(self.timeout)),
             ("lease", period(self.lease)),
@@ -142,10 +153,20 @@ impl NewJobArgs {
             after.chain(self.after_group.iter().map(|id| wait("group", id))).collect();
         object_of([
             ("due", self.due.map(|due| json!(due))),
+            ("deadline", self.deadline.map(|deadline| json!(deadline))),
             ("client_id", self.client_id.clone().map(Into::into)),
             ("group", self.group.as_ref().map(|id| json!({ "id": id }))),
             ("after", Some(after.into())),
         ])
+    }
+}
+
+/// Parses a JSON object.
+fn json_object(text: &str) -> Result<Value, String> {
+    match serde_json::from_str(text) {
+        Ok(value @ Value::Object(_)) => Ok(value),
+        Ok(_) => Err("expected a JSON object".to_owned()),
+        Err(error) => Err(error.to_string()),
     }
 }
 
@@ -214,6 +235,10 @@ mod tests {
             "0",
             "--attempts",
             "7",
+            "--start-within",
+            "10m",
+            "--on-expired",
+            r#"{"kind": "alert"}"#,
         ]);
         let unique = json!({ "key": "k", "hold": "until-success", "window": "1h" });
         assert_eq!((&with["unique"], &with["group"]), (&unique, &json!({ "id": "3" })));
@@ -221,6 +246,10 @@ mod tests {
         assert_eq!(with["after"], after);
         let retry = json!({ "max_attempts": 7, "backoff": "linear", "base": "5s", "jitter": 0 });
         assert_eq!(with["retry"], retry);
+        assert_eq!((&with["start_within"], &with["deadline"]), (&json!("10m"), &Value::Null));
+        assert_eq!(with["on_expired"], json!({ "kind": "alert" }));
+        let deadline = body(&["mail", "--deadline", "2026-11-15T08:00:00Z"]);
+        assert_eq!(deadline["deadline"], json!("2026-11-15T08:00:00Z"));
         let without = body(&["mail"]);
         assert_eq!((&without["retry"], &without["unique"]), (&Value::Null, &Value::Null));
     }

@@ -29,7 +29,9 @@ const COUNTED: u64 = 1 << 13;
 const BROKEN: u64 = 1 << 14;
 /// Only with a history: details of the reports, one value for each attempt.
 const DETAILS: u64 = 1 << 15;
-const KNOWN: u64 = (1 << 16) - 1;
+/// The deadline for the first start.
+const DEADLINE: u64 = 1 << 16;
+const KNOWN: u64 = ((1 << 16) - 1) | DEADLINE;
 
 /// Minimum encoded length of an attempt: one byte per field.
 const LEAST_ATTEMPT: usize = 6;
@@ -47,6 +49,7 @@ pub(crate) struct LiveHead {
     pub(crate) ended_at: Option<Time>,
     /// When the result expires, if there is one.
     pub(crate) result_until: Option<Time>,
+    pub(crate) deadline: Option<Time>,
 }
 
 /// Appends the encoding of `live`.
@@ -92,6 +95,7 @@ fn fields_of(live: &Live) -> PresenceBits {
         .with(COUNTED, live.counted)
         .with(BROKEN, live.broken)
         .with(DETAILS, live.history.iter().any(|attempt| !attempt.details.is_empty()))
+        .with(DEADLINE, live.deadline.is_some())
 }
 
 fn put_head(live: &Live, fields: PresenceBits, out: &mut Vec<u8>) {
@@ -110,6 +114,9 @@ fn put_head(live: &Live, fields: PresenceBits, out: &mut Vec<u8>) {
     }
     if let Some(kept) = &live.result {
         out.put_time(live.pushed_at, kept.until);
+    }
+    if let Some(deadline) = live.deadline {
+        out.put_time(live.pushed_at, deadline);
     }
 }
 
@@ -175,6 +182,7 @@ pub(crate) fn get_live(reader: &mut ByteReader<'_>) -> Result<Live, Damaged> {
         revision: head.revision,
         pushed_at: head.pushed_at,
         due: head.due,
+        deadline: head.deadline,
         lease_until: head.lease_until,
         ended_at: head.ended_at,
         started_at: fields.given(STARTED_AT, || reader.time(head.pushed_at))?.unwrap_or(Time::ZERO),
@@ -222,6 +230,7 @@ fn get_head(reader: &mut ByteReader<'_>) -> Result<(PresenceBits, LiveHead), Dam
         lease_until: time(LEASE_UNTIL)?.unwrap_or(Time::ZERO),
         ended_at: time(ENDED_AT)?,
         result_until: time(RESULT)?,
+        deadline: time(DEADLINE)?,
     };
     Ok((fields, head))
 }

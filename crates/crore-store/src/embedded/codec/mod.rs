@@ -12,6 +12,7 @@
 mod fields;
 mod group;
 mod live;
+mod new_job;
 mod numbers;
 mod policy;
 mod reader;

@@ -82,5 +82,6 @@ numbered! {
         GivenUp = 4,
         DependencyBroken = 5,
         Damaged = 6,
+        Expired = 7,
     }
 }

@@ -5,15 +5,17 @@ use std::sync::Arc;
 use crore_core::fair::FairKey;
 use crore_core::group::Group;
 use crore_core::job::{
-    Attempt, ClientId, DeliveryEnd, Dependency, DependencyCondition, DependencyTarget, EndReason,
-    JobRetention, Lapse, ReportDetails, ReportFencing, ResultRetention, StoredResult,
+    Attempt, ClientId, DeliveryEnd, Dependency, DependencyCondition, DependencyTarget, DueTime,
+    EndReason, JobRetention, Lapse, ReportDetails, ReportFencing, ResultRetention, StartDeadline,
+    StoredResult,
 };
 use crore_core::limit::LimitKey;
+use crore_core::push::{GroupRef, NewDependency, NewDependencyTarget, UnsetFields};
 use crore_core::retry::{Backoff, Retry};
 use crore_core::unique::{Unique, UniqueHold};
 use crore_core::{
-    Delivery, Encoding, GroupId, JobId, Live, Name, OwnerId, Payload, Revision, Span, Spec, State,
-    Time,
+    Delivery, Encoding, GroupId, JobId, Live, Name, NewJob, OwnerId, Payload, Revision, Span, Spec,
+    State, Time,
 };
 use proptest::collection::{btree_map, vec};
 use proptest::option;
@@ -166,7 +168,56 @@ pub(super) fn spec() -> BoxedStrategy<Spec> {
                 trace,
                 pusher,
                 fair,
+                on_expired: None,
             }
+        })
+        .boxed()
+}
+
+/// A spec that may have a follow-up.
+pub(super) fn spec_and_follow_up() -> BoxedStrategy<Spec> {
+    (spec(), option::weighted(0.3, new_job()))
+        .prop_map(|(spec, next)| Spec { on_expired: next.map(Box::new), ..spec })
+        .boxed()
+}
+
+fn new_job() -> BoxedStrategy<NewJob> {
+    let due = prop_oneof![
+        Just(DueTime::Now),
+        span().prop_map(DueTime::After),
+        time().prop_map(DueTime::At),
+        Just(DueTime::Keep),
+    ];
+    let deadline =
+        prop_oneof![span().prop_map(StartDeadline::Within), time().prop_map(StartDeadline::At)];
+    let index = || number32().prop_map(|n| n as usize);
+    let group = || {
+        prop_oneof![
+            number().prop_map(|id| GroupRef::Id(GroupId(id))),
+            index().prop_map(GroupRef::New)
+        ]
+    };
+    let on = prop_oneof![
+        number().prop_map(|id| NewDependencyTarget::Job(JobId(id))),
+        index().prop_map(NewDependencyTarget::Earlier),
+        group().prop_map(NewDependencyTarget::Group),
+    ];
+    let needs = select(&[DependencyCondition::End, DependencyCondition::Success][..]);
+    let after = vec((on, needs).prop_map(|(on, needs)| NewDependency { on, needs }), 0..3);
+    let unset = any::<[bool; 4]>().prop_map(|[queue, retry, timeout, keep]| UnsetFields {
+        queue,
+        retry,
+        timeout,
+        keep,
+    });
+    (spec(), due, option::of(deadline), option::of(group()), after, unset)
+        .prop_map(|(spec, due, deadline, group, after, unset)| NewJob {
+            spec,
+            due,
+            deadline,
+            group,
+            after,
+            unset,
         })
         .boxed()
 }
@@ -198,7 +249,7 @@ fn attempt() -> impl Strategy<Value = Attempt> {
 }
 
 fn why() -> impl Strategy<Value = EndReason> {
-    const WHY: [EndReason; 7] = [
+    const WHY: [EndReason; 8] = [
         EndReason::Exhausted,
         EndReason::NotRetried,
         EndReason::Quarantined,
@@ -206,6 +257,7 @@ fn why() -> impl Strategy<Value = EndReason> {
         EndReason::GivenUp,
         EndReason::DependencyBroken,
         EndReason::Damaged,
+        EndReason::Expired,
     ];
     select(&WHY[..])
 }
@@ -215,14 +267,15 @@ pub(super) fn live() -> BoxedStrategy<Live> {
         .prop_map(|(payload, until, once)| StoredResult { payload, until, once });
     let flags = (select(&State::ALL[..]), any::<bool>(), any::<bool>(), any::<bool>());
     let counts = (number32(), number(), number(), number32(), number32());
-    let times = (time(), option::of(time()), time(), time(), option::of(time()));
+    let ends = (option::of(time()), option::of(time()));
+    let times = (time(), option::of(time()), time(), time(), ends);
     let past = (option::of(name()), option::of(why()), vec(attempt(), 0..12), option::of(result));
     let parts = (flags, counts.boxed(), times.boxed(), past.boxed());
     parts
         .prop_map(|(flags, counts, times, past)| {
             let (state, stop, counted, broken) = flags;
             let (waits, delivery, revision, attempt, crashes) = counts;
-            let (pushed_at, due, started_at, lease_until, ended_at) = times;
+            let (pushed_at, due, started_at, lease_until, (ended_at, deadline)) = times;
             let (worker, why, history, result) = past;
             Live {
                 state,
@@ -236,6 +289,7 @@ pub(super) fn live() -> BoxedStrategy<Live> {
                 crashes,
                 pushed_at,
                 due: due.unwrap_or(pushed_at),
+                deadline,
                 started_at,
                 lease_until,
                 ended_at,

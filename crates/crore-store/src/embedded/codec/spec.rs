@@ -9,6 +9,7 @@ use crore_core::retry::{Backoff, Retry};
 use crore_core::{GroupId, JobId, Name, OwnerId, Span, Spec};
 
 use super::fields::PresenceBits;
+use super::new_job::{get_new_job, put_new_job};
 use super::policy::{
     LEAST_DEPENDENCY, LEAST_KEY, get_client_id, get_dependency, get_keep, get_key, get_lapse,
     get_payload, get_retry, get_unique, put_client_id, put_dependency, put_keep, put_key,
@@ -37,9 +38,10 @@ const PARENT: u64 = 1 << 13;
 const LABELS: u64 = 1 << 14;
 const TRACE: u64 = 1 << 15;
 const PUSHER: u64 = 1 << 16;
-/// Bit 17 is not assigned.
+/// The follow-up for a missed deadline.
+const ON_EXPIRED: u64 = 1 << 17;
 const FAIR: u64 = 1 << 18;
-const KNOWN: u64 = ((1 << 17) - 1) | FAIR;
+const KNOWN: u64 = ((1 << 17) - 1) | ON_EXPIRED | FAIR;
 
 /// The usual values of version 1. Unlike the defaults of the rules, these must never change.
 const USUAL_LEASE: Option<Span> = Some(Span::from_secs(30));
@@ -107,6 +109,7 @@ fn fields_of(spec: &Spec) -> PresenceBits {
         .with(TRACE, spec.trace.is_some())
         .with(PUSHER, spec.pusher.is_some())
         .with(FAIR, spec.fair.is_some())
+        .with(ON_EXPIRED, spec.on_expired.is_some())
 }
 
 fn put_head(spec: &Spec, fields: PresenceBits, out: &mut Vec<u8>) {
@@ -171,11 +174,24 @@ fn put_relations(spec: &Spec, fields: PresenceBits, out: &mut Vec<u8>) {
     if let Some(OwnerId(pusher)) = spec.pusher {
         out.put_var(pusher);
     }
+    if let Some(next) = &spec.on_expired {
+        put_new_job(next, out);
+    }
 }
 
 /// Decodes a spec, allocating its names.
 pub(crate) fn get_spec(reader: &mut ByteReader<'_>) -> Result<Spec, Damaged> {
     let fields = PresenceBits::read(reader, VERSION, KNOWN)?;
+    let (queue, kind) = (reader.name()?, reader.name()?);
+    get_rest(reader, fields, queue, kind)
+}
+
+/// Decodes the spec of a follow-up, which has no follow-up itself: the depth of the encoding is bounded.
+pub(super) fn get_follow_up_spec(reader: &mut ByteReader<'_>) -> Result<Spec, Damaged> {
+    let fields = PresenceBits::read(reader, VERSION, KNOWN)?;
+    if fields.has(ON_EXPIRED) {
+        return Err(Damaged("follow-up of a follow-up"));
+    }
     let (queue, kind) = (reader.name()?, reader.name()?);
     get_rest(reader, fields, queue, kind)
 }
@@ -245,6 +261,7 @@ fn get_rest(
         labels: fields.given(LABELS, || get_labels(reader))?.unwrap_or_default(),
         trace: fields.given(TRACE, || reader.text())?.map(Into::into),
         pusher: fields.given(PUSHER, || reader.var())?.map(OwnerId),
+        on_expired: fields.given(ON_EXPIRED, || get_new_job(reader))?.map(Box::new),
         payload: get_payload(reader)?,
     })
 }

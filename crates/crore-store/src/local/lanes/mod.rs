@@ -34,6 +34,7 @@ use super::arena::Arena;
 use super::index_position::IndexPosition;
 use super::permits::Permits;
 use super::sorted_run::SortedRun;
+use crate::bug::planted;
 pub(crate) use fair_heads::{FairHeads, TurnHead};
 use ready::ReadyJobs;
 use rows::{LaneLimits, LaneRow, PartitionRow, QueueRow};
@@ -115,6 +116,7 @@ impl Lanes {
             armed: BTreeSet::new(),
             entered: None,
             ready: 0,
+            hidden: BTreeSet::new(),
             running: 0,
             waiting: SortedRun::default(),
             scheduled: SortedRun::default(),
@@ -259,6 +261,25 @@ impl Lanes {
                 }
             }
         }
+    }
+
+    /// Takes a ready job out of its lane, so that no claim finds it. It still counts as ready.
+    pub(crate) fn hide(&mut self, position: IndexPosition) {
+        let lane = self.lanes.at_mut(position.lane);
+        lane.ready.remove(position.priority, position.slot);
+        let partition = self.partitions.at_mut(lane.partition);
+        if !planted!("bug-46") {
+            partition.hidden.insert((position.priority, position.slot));
+        }
+        self.refresh(position.lane);
+    }
+
+    /// Removes a hidden job.
+    pub(crate) fn remove_hidden(&mut self, position: IndexPosition) {
+        let partition = self.lanes.at(position.lane).partition;
+        let partition = self.partitions.at_mut(partition);
+        partition.ready -= 1;
+        partition.hidden.remove(&(position.priority, position.slot));
     }
 
     /// Returns the best head with its permits taken, and parks lanes without a permit. The caller

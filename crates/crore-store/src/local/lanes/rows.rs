@@ -7,7 +7,7 @@ use crore_core::fair::{FairShare, Turn};
 use crore_core::limit::LimitKey;
 use crore_core::{Name, State, Time};
 
-use super::super::sorted_run::SortedRun;
+use super::super::sorted_run::{RunSlot, SortedRun};
 use super::ready::ReadyJobs;
 use super::{FairHeads, LaneHead, TurnHead};
 
@@ -73,7 +73,10 @@ pub(crate) struct PartitionRow {
     pub(super) armed: BTreeSet<(TurnHead, u32)>,
     /// Position in the order of the queue: at or before the best of `fair` and `armed`.
     pub(super) entered: Option<TurnHead>,
+    /// Number of ready jobs, with the hidden ones.
     pub(super) ready: usize,
+    /// Ready jobs whose deadline is over, by priority. They are in no lane.
+    pub(crate) hidden: BTreeSet<(i32, RunSlot)>,
     pub(super) running: usize,
     pub(super) waiting: SortedRun,
     pub(super) scheduled: SortedRun,

@@ -7,7 +7,7 @@
 
 use std::collections::BTreeMap;
 
-use super::facts::{HistoryFacts, PushFate, PushSource};
+use super::facts::{HistoryFacts, PushFate, PushOrigin, PushSource};
 use super::report::Findings;
 
 pub(super) fn check(facts: &HistoryFacts<'_>, findings: &mut Findings) {
@@ -16,7 +16,9 @@ pub(super) fn check(facts: &HistoryFacts<'_>, findings: &mut Findings) {
     for source in &facts.sources.all {
         let item = source.item;
         let plain = item.unique.is_none() && item.group.is_none() && item.after.is_empty();
-        if plain && matches!(source.fate, PushFate::New(_) | PushFate::Unknown) {
+        let is_pushed_later = matches!(source.origin, PushOrigin::Expiry(_));
+        if plain && !is_pushed_later && matches!(source.fate, PushFate::New(_) | PushFate::Unknown)
+        {
             batches.entry(source.call).or_default().push(source);
         }
     }

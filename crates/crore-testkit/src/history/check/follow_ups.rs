@@ -27,6 +27,7 @@ pub(super) fn check(facts: &HistoryFacts<'_>, findings: &mut Findings) {
         let expected = match source.origin {
             PushOrigin::Child(parent, index) => Some((parent, index)),
             PushOrigin::Push | PushOrigin::Tick(..) => None,
+            PushOrigin::Expiry(parent) => facts.sources.all[parent].id.map(|parent| (parent, 0)),
         };
         if let Some(stored) = job.stored
             && stored.parent != expected

@@ -1,6 +1,6 @@
 //! The checker: takes a history and reports violated invariants.
 //!
-//! [`check`] indexes a history and checks I1 to I19 and I22 to I24, one function per file; each file begins
+//! [`check`] indexes a history and checks I1 to I19, I22 to I24 and I26, one function per file; each file begins
 //! with the exact definition. A violation is a proof: where a history leaves open what happened (a call that
 //! ended in `info`, a claim that a crash may have lost, a clock jump), the checker assumes the interpretation
 //! that satisfies the invariant. I25 needs a running server and is not checked here.
@@ -13,6 +13,7 @@ mod cancel;
 mod corruption;
 mod counts;
 mod dead;
+mod deadlines;
 mod deliveries;
 mod disk_full;
 mod early;
@@ -48,7 +49,7 @@ pub fn check(history: &History, rules: &CheckRules) -> CheckReport {
     lost::check(&facts, &mut findings, &mut counters);
     phantom::check(&facts, &mut findings, &mut counters);
     order::check(&facts, &mut findings, &mut counters);
-    let plain: [fn(&HistoryFacts<'_>, &mut Findings); 17] = [
+    let plain: [fn(&HistoryFacts<'_>, &mut Findings); 18] = [
         integrity::check,
         leases::check,
         deliveries::check,
@@ -58,6 +59,7 @@ pub fn check(history: &History, rules: &CheckRules) -> CheckReport {
         ticks::check,
         results::check,
         dead::check,
+        deadlines::check,
         limits::check,
         cancel::check,
         batch::check,

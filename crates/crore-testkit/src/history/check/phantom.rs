@@ -35,7 +35,7 @@ fn report_stray(
     if let Some(source) = sources.iter().find(refused) {
         let promise = match source.origin {
             PushOrigin::Push => 3,
-            PushOrigin::Child(..) => 18,
+            PushOrigin::Child(..) | PushOrigin::Expiry(_) => 18,
             PushOrigin::Tick(..) => 11,
         };
         let begun = source.begun.i;
@@ -44,7 +44,7 @@ fn report_stray(
     } else if let Some(source) = sources.first() {
         let promise = match source.origin {
             PushOrigin::Push => 2,
-            PushOrigin::Child(..) => 18,
+            PushOrigin::Child(..) | PushOrigin::Expiry(_) => 18,
             PushOrigin::Tick(..) => 11,
         };
         let (begun, other) = (source.begun.i, source.id);

@@ -13,8 +13,10 @@ use crore_conformance::simulation::{SimFailure, first_failing_seed};
 use super::subject::{InjectedBug, OnEngine};
 
 /// The features of the planted bugs; `Cargo.toml` describes them.
-const BUGS: [&str; 8] =
-    ["bug-21", "bug-22", "bug-23", "bug-24", "bug-25", "bug-26", "bug-27", "bug-28"];
+const BUGS: [&str; 10] = [
+    "bug-21", "bug-22", "bug-23", "bug-24", "bug-25", "bug-26", "bug-27", "bug-28", "bug-29",
+    "bug-30",
+];
 
 /// Each bug has to be found within this many seeds.
 const SEEDS: u64 = 1000;

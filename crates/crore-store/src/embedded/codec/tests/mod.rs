@@ -60,7 +60,7 @@ fn name(text: &str) -> Name {
 
 proptest! {
     #[test]
-    fn every_spec_reads_back(spec in sample::spec()) {
+    fn every_spec_reads_back(spec in sample::spec_and_follow_up()) {
         assert_round_trip(&spec, put_spec, get_spec);
         let bytes = encode(&spec, put_spec);
         let head = SpecHead {
@@ -90,6 +90,7 @@ proptest! {
             lease_until: live.lease_until,
             ended_at: live.ended_at,
             result_until: live.result.as_ref().map(|kept| kept.until),
+            deadline: live.deadline,
         };
         prop_assert_eq!(peek_live(&mut ByteReader::new(&encode(&live, put_live))), Ok(head));
     }

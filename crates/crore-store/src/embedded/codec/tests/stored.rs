@@ -2,10 +2,12 @@
 
 use crore_core::fair::FairKey;
 use crore_core::job::{
-    Attempt, ClientId, DeliveryEnd, Dependency, DependencyCondition, DependencyTarget, EndReason,
-    JobRetention, Lapse, ReportDetails, ReportFencing, ResultRetention, StoredResult,
+    Attempt, ClientId, DeliveryEnd, Dependency, DependencyCondition, DependencyTarget, DueTime,
+    EndReason, JobRetention, Lapse, ReportDetails, ReportFencing, ResultRetention, StartDeadline,
+    StoredResult,
 };
 use crore_core::limit::LimitKey;
+use crore_core::push::{GroupRef, NewDependency, NewDependencyTarget, NewJob, UnsetFields};
 use crore_core::retry::{Backoff, Retry};
 use crore_core::unique::{Unique, UniqueHold};
 use crore_core::{
@@ -34,6 +36,7 @@ pub(super) fn plain_live() -> Live {
         crashes: 0,
         pushed_at: PUSHED_AT,
         due: PUSHED_AT,
+        deadline: None,
         started_at: Time::ZERO,
         lease_until: Time::ZERO,
         ended_at: None,
@@ -221,6 +224,24 @@ fn the_bits_of_a_spec_never_change() {
         "01808010046d61696c0777656c636f6d650461636d6500087b22746f223a317d"
     );
     assert_round_trip(&fair, put_spec, get_spec);
+    let next = NewJob {
+        due: DueTime::After(Span::from_secs(2)),
+        deadline: Some(StartDeadline::Within(Span::from_secs(1))),
+        group: Some(GroupRef::Id(GroupId(300))),
+        after: vec![NewDependency {
+            on: NewDependencyTarget::Job(JobId(4)),
+            needs: DependencyCondition::Success,
+        }],
+        unset: UnsetFields { retry: true, keep: true, ..UnsetFields::default() },
+        ..plain().into()
+    };
+    let expiring = Spec { on_expired: Some(Box::new(next)), ..plain() };
+    assert_eq!(
+        hex(&encode(&expiring, put_spec)),
+        "01808008046d61696c0777656c636f6d6501d00f0100e8070100ac02010004010a\
+         0100046d61696c0777656c636f6d6500087b22746f223a317d00087b22746f223a317d"
+    );
+    assert_round_trip(&expiring, put_spec, get_spec);
 }
 
 #[test]
@@ -243,6 +264,7 @@ fn the_bits_of_a_live_record_never_change() {
         (0x1000, Live { stop: true, ..plain() }),
         (0x2000, Live { counted: true, ..plain() }),
         (0x4000, Live { broken: true, ..plain() }),
+        (0x10000, Live { deadline: Some(later(5)), ..plain() }),
     ];
     for (expected, live) in lives {
         assert_eq!(bits(&encode(&live, put_live)), expected, "{live:?}");
@@ -301,5 +323,6 @@ fn the_numbers_of_variants_never_change() {
         W::GivenUp,
         W::DependencyBroken,
         W::Damaged,
+        W::Expired,
     ]);
 }

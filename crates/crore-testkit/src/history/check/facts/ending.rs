@@ -145,8 +145,8 @@ impl<'h> HistoryFacts<'h> {
             }
         }
         if let Some(source) = source {
-            let waits = !source.item.after.is_empty();
-            if waits && ends(State::Cancelled) {
+            let may_be_cancelled = !source.item.after.is_empty() || source.item.deadline.is_some();
+            if may_be_cancelled && ends(State::Cancelled) {
                 note(source.begun);
             }
             let forgets = source.item.lease.is_none();

@@ -17,6 +17,8 @@ pub(crate) enum PushOrigin<'h> {
     Push,
     /// A report: the n-th follow-up of this job.
     Child(JobId, u32),
+    /// The missed deadline of the job that the item at this index among all sources became.
+    Expiry(usize),
     /// A tick of a schedule.
     Tick(&'h Name, Option<Time>),
 }
@@ -135,7 +137,21 @@ impl<'h> PushSources<'h> {
             let answered = call.response().map(|(_, at)| at);
             let (p, begun, origin) = (call.p, call.begun, origin(n));
             self.all.push(PushSource { call: index, item, origin, fate, p, begun, answered, id });
+            self.add_expiry(at);
         }
+    }
+
+    /// Records the follow-up for the missed deadline of a source. No response names it.
+    fn add_expiry(&mut self, parent: usize) {
+        let source = self.all[parent];
+        let Some(item) = source.item.on_expired.as_deref() else { return };
+        let fate = match source.fate {
+            PushFate::New(_) | PushFate::Unknown => PushFate::Unknown,
+            PushFate::Duplicate(_) | PushFate::Refused => PushFate::Refused,
+        };
+        self.by_payload.entry(item.payload).or_default().push(self.all.len());
+        let (origin, answered, id) = (PushOrigin::Expiry(parent), None, None);
+        self.all.push(PushSource { item, origin, fate, answered, id, ..source });
     }
 
     /// Finds the source of a job whose id no response named, by its payload: a source with an unknown result

@@ -54,6 +54,8 @@ pub(super) fn item(n: u64) -> RecordedItem {
         group: None,
         after: Vec::new(),
         limits: Vec::new(),
+        deadline: None,
+        on_expired: None,
         payload: PayloadHash(n),
     }
 }
@@ -104,6 +106,7 @@ pub(super) fn stored(id: u64, state: State) -> DumpedJob {
         parent: None,
         unique: None,
         group: None,
+        expired: false,
     }
 }
 

@@ -2,6 +2,7 @@
 //! one reported; histories that only look wrong are not reported.
 
 mod crashes;
+mod deadlines;
 mod endings;
 mod form;
 mod history_builder;

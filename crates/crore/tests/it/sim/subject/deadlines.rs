@@ -1,5 +1,5 @@
 //! Checks that the engine plans its upkeep on time: at once if the answer to a claim or a change was lost, else no
-//! later than the store's next deadline, which is the end of a lease or the due time of a scheduled job. A
+//! later than the store's next deadline, which is the end of a lease, the deadline or the due time of a job. A
 //! forgotten deadline is found here before a job is late.
 
 use std::collections::BTreeSet;
