@@ -13,6 +13,7 @@ use crate::payload::Payload;
 use crate::retry::Retry;
 use crate::time::{Span, Time};
 use crate::unique::Unique;
+use crate::version::VersionRequirement;
 
 /// The state of a job. A job that waits to be retried is `Scheduled` with `attempt > 0`; a job that is
 /// being cancelled is `Running` with [`Live::stop`] set.
@@ -218,6 +219,9 @@ pub struct Spec {
     /// is not shared.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fair: Option<FairKey>,
+    /// The versions of its kind that may run the job; `None`: any worker.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub worker_version: Option<Box<VersionRequirement>>,
 }
 
 /// Default lease duration.
@@ -248,6 +252,7 @@ impl Spec {
             trace: None,
             pusher: None,
             fair: None,
+            worker_version: None,
         }
     }
 }

@@ -38,9 +38,10 @@ enum OpFamily {
     Schedules,
     Upkeep,
     Views,
+    Versions,
 }
 
-const FAMILIES: usize = 16;
+const FAMILIES: usize = 17;
 
 /// The families of a case, one bit each. Shrinking removes families one at a time.
 #[derive(Debug, Clone, Copy)]
@@ -51,7 +52,8 @@ impl Swarm {
     pub(super) fn draw(reach: ModelReach) -> impl Strategy<Value = Self> {
         let half = || bits::u32::between(0, FAMILIES);
         (half(), half(), any::<bool>()).prop_map(move |(some, others, more)| {
-            let whole = [OpFamily::Schedules, OpFamily::Upkeep, OpFamily::Views];
+            let whole =
+                [OpFamily::Schedules, OpFamily::Upkeep, OpFamily::Views, OpFamily::Versions];
             let beyond = whole.iter().fold(0, |bits, family| bits | bit(*family));
             let swarm = if more { some | others } else { some };
             Self(if reach == ModelReach::Whole { swarm } else { swarm & !beyond })
@@ -83,7 +85,11 @@ impl Swarm {
             ModelOp::Renew(_) => self.has(OpFamily::Renewals),
             ModelOp::Upkeep(_) => self.has(OpFamily::Upkeep),
             ModelOp::View(_) => self.has(OpFamily::Views),
-            ModelOp::Claim { .. } | ModelOp::Advance(_) | ModelOp::Look => true,
+            ModelOp::Claim { versions, .. } => {
+                versions.retain(|_| self.has(OpFamily::Versions));
+                true
+            }
+            ModelOp::Advance(_) | ModelOp::Look => true,
             ModelOp::Holders => self.has(OpFamily::Unique),
         };
         stays.then_some(op)
@@ -139,6 +145,7 @@ impl Swarm {
             plan.unique = plan.unique.take().filter(|_| self.has(OpFamily::Unique));
             plan.client_id = plan.client_id.filter(|_| self.has(OpFamily::ClientIds));
             plan.group = plan.group.filter(|_| self.has(OpFamily::Groups));
+            plan.worker_version = plan.worker_version.filter(|_| self.has(OpFamily::Versions));
             plan.limits.retain(|_| self.has(OpFamily::Limits));
             plan.after.retain(|(pick, _)| {
                 self.has(OpFamily::Dependencies)

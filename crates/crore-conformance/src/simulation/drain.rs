@@ -4,6 +4,7 @@ use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
 use crore_core::machine::{JobEvent, Outcome, Report};
+use crore_core::version::KindVersions;
 use crore_core::{Clock, Span, State};
 use crore_store::Error;
 use crore_store::jobs::{Claim, QueueOrder};
@@ -237,8 +238,14 @@ pub(super) async fn run_ready_jobs(link: CallerLink) {
     loop {
         let queues = link.context().queues();
         let (order, n) = (QueueOrder::Merged, 20);
-        let request =
-            Claim { queues: queues.clone(), kinds: None, n, order, worker: name("drain") };
+        let request = Claim {
+            queues: queues.clone(),
+            kinds: None,
+            versions: KindVersions::default(),
+            n,
+            order,
+            worker: name("drain"),
+        };
         let call = link.call(RecordedOp::Fetch { queues, kinds: None, n, strict: false });
         let (now, jobs) = match link.fetch(request, Span::ZERO).await {
             Ok(fetched) => fetched,

@@ -2,6 +2,7 @@
 
 use crore_core::job::{MAX_HISTORY, ReportFencing};
 use crore_core::machine::{self, JobEvent, Report, RetryDirective};
+use crore_core::version::KindVersions;
 use crore_core::{Job, Span, State};
 use crore_store::jobs::{Claim, QueueOrder, Renew, Renewed};
 use crore_store::views::Note;
@@ -80,7 +81,14 @@ fn draw_claim(context: &mut SimContext, worker: usize) -> Claim {
     let kinds = context.rng.one_in(5).then(|| vec![context.kind()]);
     let order = context.rng.choose([QueueOrder::Merged, QueueOrder::Merged, QueueOrder::Strict]);
     let n = context.rng.between(1, context.config.callers.max_claim) as usize;
-    Claim { queues, kinds, n, order, worker: name(&format!("w{worker}")) }
+    Claim {
+        queues,
+        kinds,
+        versions: KindVersions::default(),
+        n,
+        order,
+        worker: name(&format!("w{worker}")),
+    }
 }
 
 fn hold_job(context: &mut SimContext, job: &Job, worker: usize) {
@@ -285,7 +293,14 @@ pub(super) async fn fetch_waiting(link: CallerLink) {
     let (queues, n, order) = (link.context().queues(), 1, QueueOrder::Merged);
     let call =
         link.call(RecordedOp::Fetch { queues: queues.clone(), kinds: None, n, strict: false });
-    let request = Claim { queues, kinds: None, n, order, worker: name("w0") };
+    let request = Claim {
+        queues,
+        kinds: None,
+        versions: KindVersions::default(),
+        n,
+        order,
+        worker: name("w0"),
+    };
     match link.fetch(request, Span::from_secs(3600)).await {
         Ok((now, jobs)) => {
             call.ok(

@@ -24,7 +24,9 @@ use crore_core::job::ClientId;
 use crore_core::limit::LimitKey;
 use crore_core::{JobId, Name, State, Time};
 
-use super::codec::{ByteReader, Damaged, LiveHead, Put, peek_live, peek_spec};
+use super::codec::{
+    ByteReader, Damaged, LiveHead, Put, SpecHead, get_version, peek_live, peek_spec, put_version,
+};
 use super::frame::{FrameHeader, NUMBER_LIMIT};
 use super::record::{Hole, LogRecord, Meta, RecordLocation, read_number};
 use super::segment::VERSION;
@@ -34,6 +36,41 @@ const MAGIC: &[u8; 8] = b"crorehnt";
 
 /// Magic of a hint with fair keys, which a lane has at its end.
 const MAGIC_FAIR: &[u8; 8] = b"crorehnf";
+
+/// Magic of a hint with required versions: a lane ends with its fair key and its required version.
+const MAGIC_VERSIONS: &[u8; 8] = b"crorehnv";
+
+/// What the lanes of a hint have at their end. A hint says no more than its lanes need, so that versions of crore that
+/// know less can read it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum LaneFormat {
+    Plain,
+    Fair,
+    Versions,
+}
+
+impl LaneFormat {
+    fn of(lanes: &[LaneKey]) -> Self {
+        let lane = |lane: &LaneKey| match (&lane.version, &lane.fair) {
+            (Some(_), _) => Self::Versions,
+            (None, Some(_)) => Self::Fair,
+            (None, None) => Self::Plain,
+        };
+        lanes.iter().map(lane).max().unwrap_or(Self::Plain)
+    }
+
+    const fn magic(self) -> &'static [u8; 8] {
+        match self {
+            Self::Plain => MAGIC,
+            Self::Fair => MAGIC_FAIR,
+            Self::Versions => MAGIC_VERSIONS,
+        }
+    }
+
+    fn from_magic(magic: &[u8]) -> Option<Self> {
+        [Self::Plain, Self::Fair, Self::Versions].into_iter().find(|format| format.magic() == magic)
+    }
+}
 
 /// The state of one job after a segment.
 #[derive(Debug, Clone, PartialEq)]
@@ -118,7 +155,7 @@ impl HintBuilder {
         match LogRecord::read(body)? {
             LogRecord::Put { id, spec, live } => {
                 let head = peek_spec(&mut ByteReader::new(spec))?;
-                let lane = self.lane(head.queue, head.kind, head.limits, head.fair)?;
+                let lane = self.lane(&head)?;
                 let live = self.live(id, live)?;
                 let item = job_item((location, location), (Some(lane), head.priority), live);
                 self.set(id, Some(HintJob { client: head.client_id, ..item }));
@@ -187,25 +224,21 @@ impl HintBuilder {
         Ok(head)
     }
 
-    fn lane(
-        &mut self,
-        queue: &str,
-        kind: &str,
-        limits: Vec<LimitKey>,
-        fair: Option<FairKey>,
-    ) -> Result<u32, Damaged> {
+    fn lane(&mut self, head: &SpecHead<'_>) -> Result<u32, Damaged> {
         // Jobs of one lane tend to be adjacent.
         let same = |lane: &LaneKey| {
-            lane.queue.as_str() == queue
-                && lane.kind.as_str() == kind
-                && lane.limits == limits
-                && lane.fair == fair
+            lane.queue.as_str() == head.queue
+                && lane.kind.as_str() == head.kind
+                && lane.limits == head.limits
+                && lane.fair == head.fair
+                && lane.version == head.version
         };
         if let Some(last) = self.lanes.last().filter(|lane| same(lane)) {
             return Ok(self.numbers.get(last).copied().unwrap_or_default());
         }
         let name = |text| Name::new("name", text).map_err(|_| Damaged("invalid name"));
-        let key = LaneKey { queue: name(queue)?, kind: name(kind)?, limits, fair };
+        let (queue, kind, limits) = (name(head.queue)?, name(head.kind)?, head.limits.clone());
+        let key = LaneKey { queue, kind, limits, fair: head.fair.clone(), version: head.version };
         if let Some(number) = self.numbers.get(&key) {
             return Ok(*number);
         }
@@ -231,13 +264,8 @@ impl HintBuilder {
         out.put_var(self.meta.last_delivery);
         out.put_var(self.meta.revision);
         out.put_var(self.lanes.len() as u64);
-        let is_fair = self.lanes.iter().any(|lane| lane.fair.is_some());
-        for lane in &self.lanes {
-            put_lane(lane, &mut out);
-            if is_fair {
-                out.put_option(lane.fair.as_ref().map(FairKey::as_str), Put::put_text);
-            }
-        }
+        let format = LaneFormat::of(&self.lanes);
+        self.lanes.iter().for_each(|lane| put_lane(lane, format, &mut out));
         out.put_var(self.jobs.len() as u64);
         let mut before = JobId(0);
         let mut order: Vec<(JobId, u32)> = self.positions.into_iter().collect();
@@ -250,7 +278,7 @@ impl HintBuilder {
         out.put_var(self.sides.len() as u64);
         self.sides.values().for_each(|body| out.put_chunk(body));
         let mut all = Vec::with_capacity(out.len() + 16);
-        all.extend_from_slice(if is_fair { MAGIC_FAIR } else { MAGIC });
+        all.extend_from_slice(format.magic());
         all.put_u32(VERSION);
         all.put_u32(crc32c::crc32c(&out));
         all.extend_from_slice(&out);
@@ -273,13 +301,19 @@ fn job_item(
     HintJob { location, base, lane, priority, state, broken, at, lease_until, result_until, client }
 }
 
-fn put_lane(lane: &LaneKey, out: &mut Vec<u8>) {
+fn put_lane(lane: &LaneKey, format: LaneFormat, out: &mut Vec<u8>) {
     out.put_text(lane.queue.as_str());
     out.put_text(lane.kind.as_str());
     out.put_var(lane.limits.len() as u64);
     for key in &lane.limits {
         out.put_text(key.limit.as_str());
         out.put_option(key.value.as_deref(), Put::put_text);
+    }
+    if format >= LaneFormat::Fair {
+        out.put_option(lane.fair.as_ref().map(FairKey::as_str), Put::put_text);
+    }
+    if format >= LaneFormat::Versions {
+        out.put_option(lane.version.as_ref(), |out, version| put_version(version, out));
     }
 }
 
@@ -345,9 +379,9 @@ impl<'a> Hint<'a> {
     /// Checks the hint of this segment and reads its fixed part and lanes.
     pub(crate) fn read(bytes: &'a [u8], segment: u32, seed: u64) -> Result<Self, Damaged> {
         let mut reader = ByteReader::new(bytes);
-        let magic = reader.bytes(MAGIC.len())?;
-        let is_fair = magic == MAGIC_FAIR;
-        if magic != MAGIC && !is_fair || reader.u32()? != VERSION {
+        let format = LaneFormat::from_magic(reader.bytes(MAGIC.len())?);
+        let format = format.ok_or(Damaged("not a hint"))?;
+        if reader.u32()? != VERSION {
             return Err(Damaged("not a hint"));
         }
         if reader.u32()? != crc32c::crc32c(reader.rest()) {
@@ -362,7 +396,7 @@ impl<'a> Hint<'a> {
             return Err(Damaged("number out of range"));
         }
         let meta = Meta::read(&mut reader)?;
-        let lanes = reader.list(3, |reader| get_lane(reader, is_fair))?;
+        let lanes = reader.list(3, |reader| get_lane(reader, format))?;
         let summary = HintSummary { segment, end, first, last, synced, oldest, at, meta };
         Ok(Self { summary, lanes, reader })
     }
@@ -384,10 +418,12 @@ impl<'a> Hint<'a> {
     }
 }
 
-fn get_lane(reader: &mut ByteReader<'_>, is_fair: bool) -> Result<LaneKey, Damaged> {
+fn get_lane(reader: &mut ByteReader<'_>, format: LaneFormat) -> Result<LaneKey, Damaged> {
     let (queue, kind, limits) = (reader.name()?, reader.name()?, reader.list(2, limit_key)?);
-    let fair = if is_fair { reader.option(ByteReader::text)? } else { None };
-    Ok(LaneKey { queue, kind, limits, fair: fair.map(|text| FairKey::new(Some(text.into()))) })
+    let fair = if format >= LaneFormat::Fair { reader.option(ByteReader::text)? } else { None };
+    let version = if format >= LaneFormat::Versions { reader.option(get_version)? } else { None };
+    let fair = fair.map(|text| FairKey::new(Some(text.into())));
+    Ok(LaneKey { queue, kind, limits, fair, version })
 }
 
 fn limit_key(reader: &mut ByteReader<'_>) -> Result<LimitKey, Damaged> {

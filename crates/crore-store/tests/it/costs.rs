@@ -8,6 +8,7 @@ use crore_core::job::{DependencyCondition, JobRetention};
 use crore_core::limit::{Limit, LimitKey};
 use crore_core::machine::{JobEvent, Outcome, decide};
 use crore_core::push::{GroupRef, NewDependency, NewDependencyTarget, NewGroup};
+use crore_core::version::KindVersions;
 use crore_core::{Batch, Job, Name, NewJob, Payload, Span, Spec};
 use crore_store::jobs::{Claim, QueueOrder, StoreWrite};
 use crore_store::registry::{Define, RegistryValue};
@@ -32,7 +33,15 @@ fn now<T>(mut answer: StoreFuture<'_, T>) -> T {
 
 fn claim(store: &Memory, queues: Vec<Name>, n: usize) -> Vec<Job> {
     let worker = name("worker");
-    now(store.claim(Claim { queues, kinds: None, n, order: QueueOrder::Merged, worker })).jobs
+    now(store.claim(Claim {
+        queues,
+        kinds: None,
+        versions: KindVersions::default(),
+        n,
+        order: QueueOrder::Merged,
+        worker,
+    }))
+    .jobs
 }
 
 fn done(store: &Memory, jobs: &[Job]) {

@@ -19,6 +19,7 @@
 //! | I16 a cancelled job is not delivered | `apply`, `stale` |
 //! | I18 follow-ups come once | `apply`, `depend`, `breaks`, `group` |
 //! | I19 counts match the jobs | `lists` |
+//! | a required version is satisfied | `versions` |
 
 pub(super) mod apply;
 pub(super) mod batch;
@@ -42,4 +43,5 @@ pub(super) mod results;
 pub(super) mod stale;
 pub(super) mod tick;
 pub(super) mod unique;
+pub(super) mod versions;
 pub(super) mod wakes;

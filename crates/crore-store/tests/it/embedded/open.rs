@@ -9,6 +9,7 @@ use std::sync::Arc;
 use crore_conformance::sim_disk::SimDisk;
 use crore_core::job::DueTime;
 use crore_core::machine::{JobEvent, Outcome, decide};
+use crore_core::version::KindVersions;
 use crore_core::{Batch, Caps, Clock, Code, Encoding, Job, Name, NewJob, Payload, Span, Spec};
 use crore_store::embedded::disk::{Directory, Disk, MemoryDisk, OpenMode};
 use crore_store::embedded::{Embedded, Options, StoreHealth};
@@ -59,7 +60,14 @@ fn push(store: &Embedded, job: NewJob) -> JobSelector {
 fn claim(store: &Embedded) -> Vec<Vec<u8>> {
     wait(store.promote(100)).expect("promoted");
     let (queues, worker) = (vec![name("q")], name("w"));
-    let ask = Claim { queues, kinds: None, n: 100, order: QueueOrder::Merged, worker };
+    let ask = Claim {
+        queues,
+        kinds: None,
+        versions: KindVersions::default(),
+        n: 100,
+        order: QueueOrder::Merged,
+        worker,
+    };
     let claimed = wait(store.claim(ask)).expect("claimed");
     claimed.jobs.iter().map(|job| job.spec.payload.bytes.to_vec()).collect()
 }
@@ -238,6 +246,7 @@ fn a_store_that_cannot_release_its_oldest_segment_reports_it() {
     let ask = |n| Claim {
         queues: vec![name("q")],
         kinds: None,
+        versions: KindVersions::default(),
         n,
         order: QueueOrder::Merged,
         worker: name("w"),
@@ -274,8 +283,14 @@ fn a_batch_larger_than_an_empty_file_does_not_leave_it_empty() {
     let store = open().expect("a new store");
     run_keeper_to_end(&store);
     let queues = vec![name("q")];
-    let many =
-        Claim { queues, kinds: None, n: 10_000, order: QueueOrder::Merged, worker: name("w") };
+    let many = Claim {
+        queues,
+        kinds: None,
+        versions: KindVersions::default(),
+        n: 10_000,
+        order: QueueOrder::Merged,
+        worker: name("w"),
+    };
     assert!(run(&store, store.claim(many)).expect("claimed").jobs.is_empty());
     run_keeper_to_end(&store);
     let batch: Vec<NewJob> = (0..6).map(|_| job(vec![7; 1 << 20])).collect();
