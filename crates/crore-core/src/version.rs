@@ -269,7 +269,8 @@ impl From<VersionRequirement> for String {
 }
 
 /// The kinds of which a worker names the version that it runs.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
+#[serde(transparent)]
 pub struct KindVersions(BTreeMap<Name, Version>);
 
 impl KindVersions {

@@ -103,6 +103,8 @@ pub struct JobFeatures {
     pub unfenced: bool,
     /// Whether some jobs are removed as soon as they are done.
     pub removed_when_done: bool,
+    /// Whether some jobs require a version, and some workers name one.
+    pub versions: bool,
 }
 
 /// Admin actions.
@@ -287,6 +289,7 @@ impl JobFeatures {
             results: half(rng),
             unfenced: rng.one_in(4),
             removed_when_done: rng.one_in(3),
+            versions: rng.one_in(3),
         }
     }
 }

@@ -93,7 +93,7 @@ impl<S: SimulatedStore, M: FnMut() -> S> Shrinker<M> {
 type Simpler = fn(&mut SimConfig);
 
 /// Changes that make a run simpler.
-const SIMPLER: [Simpler; 24] = [
+const SIMPLER: [Simpler; 25] = [
     |config| config.callers = CallerCounts { pushers: 1, ..config.callers.clone() },
     |config| config.callers = CallerCounts { workers: 1, ..config.callers.clone() },
     |config| config.callers = CallerCounts { admins: 0, ..config.callers.clone() },
@@ -105,6 +105,7 @@ const SIMPLER: [Simpler; 24] = [
     |config| config.jobs = JobFeatures { max_batch: 1, ..config.jobs.clone() },
     |config| config.jobs = JobFeatures { max_payload: 0, ..config.jobs.clone() },
     |config| config.jobs = JobFeatures { priorities: false, delays: false, ..config.jobs.clone() },
+    |config| config.jobs = JobFeatures { versions: false, ..config.jobs.clone() },
     |config| config.jobs = JobFeatures { fire_and_forget: false, ..config.jobs.clone() },
     |config| config.jobs = JobFeatures { keys: None, ..config.jobs.clone() },
     |config| {

@@ -163,6 +163,7 @@ impl admin_server::Admin for AdminService {
                 version: stream.version.unwrap_or_default(),
                 queues: stream.queues,
                 kinds: stream.kinds,
+                versions: stream.versions,
                 slots: stream.slots as u32,
                 running: stream.running as u32,
                 since_ms: stream.since.0.as_millis(),

@@ -11,7 +11,7 @@ use crore_store::registry::{Define, Defined, RegistryEntry, RegistryTable};
 use crore_store::{Committed, Error, Jobs, Registry, StoreFuture};
 
 use super::Redis;
-use crate::unsupported::check_definitions;
+use crate::unsupported::{check_definitions, check_jobs, check_writes};
 
 /// The answer to a write, once its scripts have run; as durable as Redis is configured.
 fn committed<'a, T>(
@@ -23,6 +23,9 @@ fn committed<'a, T>(
 
 impl Jobs for Redis {
     fn push(&self, batch: Batch) -> StoreFuture<'_, Committed<PushedBatch>> {
+        if let Err(refused) = check_jobs(&batch.jobs) {
+            return Box::pin(std::future::ready(Err(refused)));
+        }
         committed(self.push_batch(batch))
     }
 
@@ -35,6 +38,9 @@ impl Jobs for Redis {
     }
 
     fn apply(&self, writes: Vec<StoreWrite>) -> StoreFuture<'_, Committed<Vec<Applied>>> {
+        if let Err(refused) = check_writes(&writes) {
+            return Box::pin(std::future::ready(Err(refused)));
+        }
         committed(self.apply_all(writes))
     }
 

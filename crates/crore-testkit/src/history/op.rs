@@ -6,6 +6,7 @@ use crore_core::push::{GroupRef, NewDependency};
 use crore_core::retry::Retry;
 use crore_core::schedule::{Missed, Timing};
 use crore_core::unique::Unique;
+use crore_core::version::{KindVersions, VersionRequirement};
 use crore_core::{Delivery, JobId, Name, NewJob, Span, Time};
 use serde::{Deserialize, Serialize};
 
@@ -31,6 +32,9 @@ pub enum RecordedOp {
         /// The kinds. `None`: all kinds.
         #[serde(default)]
         kinds: Option<Vec<Name>>,
+        /// Versions of kinds that the worker runs.
+        #[serde(default, skip_serializing_if = "KindVersions::is_empty")]
+        versions: KindVersions,
         /// Maximum number of jobs.
         n: usize,
         /// Whether the queues are emptied one after the other instead of merged.
@@ -147,6 +151,9 @@ pub struct RecordedItem {
     /// The buckets that it counts against.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub limits: Vec<LimitKey>,
+    /// The versions of its kind that may run it. `None`: any worker.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub worker_version: Option<VersionRequirement>,
     /// Its payload.
     pub payload: PayloadHash,
 }
@@ -172,6 +179,7 @@ impl RecordedItem {
             group: job.group,
             after: job.after.clone(),
             limits: spec.limits.clone(),
+            worker_version: spec.worker_version.as_deref().copied(),
             payload: PayloadHash::of(&spec.payload),
         }
     }

@@ -56,6 +56,7 @@ const HELLO: &[RepeatedField] = &[
     field(2, "kinds", TEXT, &[]),
     field(8, "held", HELD, &[]),
     field(10, "runners", TEXT, &[]),
+    field(26, "versions", LABEL, &[]),
 ];
 
 const PUSH: &[RepeatedField] = &[field(1, "jobs", size_of::<v1::NewJob>(), NEW_JOB)];
@@ -64,7 +65,11 @@ const WORKER_MESSAGE: &[RepeatedField] = &[
     field(2, "finish", size_of::<v1::Report>(), REPORT),
     field(3, "notes", size_of::<v1::Note>(), &[]),
 ];
-const FETCH: &[RepeatedField] = &[field(1, "queues", TEXT, &[]), field(2, "kinds", TEXT, &[])];
+const FETCH: &[RepeatedField] = &[
+    field(1, "queues", TEXT, &[]),
+    field(2, "kinds", TEXT, &[]),
+    field(22, "versions", LABEL, &[]),
+];
 const RENEW: &[RepeatedField] = &[field(1, "jobs", HELD, &[])];
 const FINISH: &[RepeatedField] = &[field(1, "jobs", size_of::<v1::Report>(), REPORT)];
 const ACT: &[RepeatedField] = &[field(5, "labels", LABEL, &[])];

@@ -50,6 +50,10 @@ impl v1::Job {
             labels: spec.labels.clone(),
             trace: spec.trace.as_ref().map_or_else(String::new, ToString::to_string),
             history: live.history.iter().map(Into::into).collect(),
+            worker_version: spec
+                .worker_version
+                .as_ref()
+                .map_or_else(String::new, ToString::to_string),
         }
     }
 }

@@ -31,3 +31,4 @@ mod store_errors;
 mod test_engine;
 mod time_driven;
 mod tokens;
+mod versions;

@@ -16,11 +16,14 @@ use super::Postgres;
 use super::error::{PostgresFault, with_retries};
 use super::keys::{client_key, unique_key};
 use super::row::{self, columns, int, unsigned};
-use crate::unsupported::check_definitions;
+use crate::unsupported::{check_definitions, check_jobs, check_writes};
 
 impl Jobs for Postgres {
     fn push(&self, batch: Batch) -> StoreFuture<'_, Committed<PushedBatch>> {
-        Box::pin(async move { with_retries(|| self.push_once(&batch)).await })
+        Box::pin(async move {
+            check_jobs(&batch.jobs)?;
+            with_retries(|| self.push_once(&batch)).await
+        })
     }
 
     fn claim(&self, ask: Claim) -> StoreFuture<'_, Claimed> {
@@ -32,7 +35,10 @@ impl Jobs for Postgres {
     }
 
     fn apply(&self, writes: Vec<StoreWrite>) -> StoreFuture<'_, Committed<Vec<Applied>>> {
-        Box::pin(async move { with_retries(|| self.apply_once(&writes)).await })
+        Box::pin(async move {
+            check_writes(&writes)?;
+            with_retries(|| self.apply_once(&writes)).await
+        })
     }
 
     fn get(&self, which: Vec<JobSelector>) -> StoreFuture<'_, Vec<Option<Job>>> {

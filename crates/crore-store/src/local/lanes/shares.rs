@@ -79,25 +79,28 @@ impl Lanes {
         }
     }
 
-    /// Sets the weights of a queue's keys. They apply from the next claim of each key on.
+    /// Sets the weights of a queue's keys. They apply from the next claim of each key on. Only keys that the settings
+    /// name, before or now, have another weight than the default, so the other shares of the queue are not visited.
     pub(crate) fn set_fair_share(&mut self, name: &Name, share: Option<Arc<FairShare>>) {
         let queue = self.queue_or_new(name);
-        let same = self.queues.at(queue).fair_share == share;
-        if same {
+        if self.queues.at(queue).fair_share == share {
             return;
         }
-        let numbers: Vec<u32> =
-            self.shares.rows.iter().filter(|(_, row)| row.queue == queue).map(|(n, _)| n).collect();
-        for number in numbers {
-            self.shares.rows.at_mut(number).weight = DEFAULT_WEIGHT;
+        let before = self.queues.at_mut(queue).fair_share.take();
+        for key in before.iter().flat_map(|before| before.weights.keys()) {
+            self.set_weight(queue, key, DEFAULT_WEIGHT);
         }
         for (key, weight) in share.iter().flat_map(|share| &share.weights) {
-            let hash = self.share_hash(queue, key);
-            if let Some(number) = self.shares.numbers.get(&hash) {
-                self.shares.rows.at_mut(*number).weight = (*weight).clamp(1, MAX_WEIGHT);
-            }
+            self.set_weight(queue, key, *weight);
         }
         self.queues.at_mut(queue).fair_share = share;
+    }
+
+    fn set_weight(&mut self, queue: u32, key: &str, weight: u32) {
+        let hash = self.share_hash(queue, key);
+        if let Some(number) = self.shares.numbers.get(&hash) {
+            self.shares.rows.at_mut(*number).weight = weight.clamp(1, MAX_WEIGHT);
+        }
     }
 
     /// Moves the share of a claimed lane to its next turn.

@@ -14,7 +14,7 @@ use super::subject::{InjectedBug, OnEngine};
 
 /// The features of the planted bugs; `Cargo.toml` describes them.
 const BUGS: [&str; 8] =
-    ["bug-21", "bug-22", "bug-23", "bug-24", "bug-25", "bug-26", "bug-27", "bug-28"];
+    ["bug-21", "bug-22", "bug-23", "bug-24", "bug-25", "bug-26", "bug-27", "bug-28", "bug-35"];
 
 /// Each bug has to be found within this many seeds.
 const SEEDS: u64 = 1000;

@@ -243,7 +243,7 @@ impl SimulatedEngine for CheckedEngine {
         let fetch =
             Fetch { queues, kinds, versions, also, handled, n, order, worker, wait, within };
         self.interruptible(async move {
-            let _sleeper = self.waiting_fetches.register(&fetch.queues, fetch.kinds.as_deref());
+            let _sleeper = self.waiting_fetches.register(&fetch);
             self.engine.fetch(fetch).await.map_err(to_store_error)
         })
     }
