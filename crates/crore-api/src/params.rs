@@ -1,6 +1,6 @@
 //! Parameters of the path and the query.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use axum::extract::{FromRef, FromRequestParts, RawPathParams};
 use crore::store::StoreId;
@@ -90,7 +90,8 @@ pub fn kind_versions(
 ) -> Result<KindVersions, Invalid> {
     let pairs = versions.iter().map(|(kind, version)| (kind.as_str(), version.as_str()));
     let versions = KindVersions::parse(pairs)?;
-    let is_other = |kind: &Name| kinds.is_some_and(|kinds| !kinds.contains(kind));
+    let kinds: Option<BTreeSet<&Name>> = kinds.map(|kinds| kinds.iter().collect());
+    let is_other = |kind: &Name| kinds.as_ref().is_some_and(|kinds| !kinds.contains(kind));
     let other = versions.iter().find(|(kind, _)| is_other(kind)).map(|(kind, _)| kind);
     match other {
         None => Ok(versions),

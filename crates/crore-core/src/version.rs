@@ -303,16 +303,20 @@ impl KindVersions {
         self.0.get(kind).copied()
     }
 
+    /// The versions of these kinds; `None`: of all kinds.
+    pub fn among<'a>(&'a self, kinds: Option<&'a [Name]>) -> Vec<(&'a Name, Version)> {
+        match kinds {
+            _ if self.is_empty() => Vec::new(),
+            None => self.iter().collect(),
+            Some(kinds) => kinds.iter().filter_map(|kind| Some((kind, self.of(kind)?))).collect(),
+        }
+    }
+
     /// Whether these versions may run a job of this kind.
     pub fn satisfy(&self, kind: &Name, requirement: Option<&VersionRequirement>) -> bool {
         requirement.is_none_or(|requirement| {
             self.of(kind).is_some_and(|version| requirement.is_satisfied_by(version))
         })
-    }
-
-    /// Keeps the versions of some kinds.
-    pub fn retain(&mut self, mut keeps: impl FnMut(&Name) -> bool) {
-        self.0.retain(|kind, _| keeps(kind));
     }
 }
 

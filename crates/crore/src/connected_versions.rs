@@ -87,17 +87,16 @@ impl ConnectedVersions {
 impl Fetch {
     /// The versions that the fetch names, in each of its queues.
     fn served_versions(&self) -> Vec<ServedVersion> {
-        let is_fetched = |kind: &Name| self.kinds.as_ref().is_none_or(|kinds| kinds.contains(kind));
         let served = |queue: &Name, kind: &Name, version| (queue.clone(), kind.clone(), version);
-        let versions = self.versions.iter().filter(|(kind, _)| is_fetched(kind));
-        let of_queues = versions.flat_map(|(kind, version)| {
-            self.queues.iter().map(move |queue| served(queue, kind, version))
+        let versions = self.versions.among(self.kinds.as_deref());
+        let of_queues = self.queues.iter().flat_map(|queue| {
+            versions.iter().map(move |(kind, version)| served(queue, kind, *version))
         });
         let also = self
             .also
             .iter()
             .filter_map(|(queue, kind)| Some(served(queue, kind, self.versions.of(kind)?)));
-        of_queues.chain(also).collect()
+        of_queues.chain(also).take(MAX_VERSIONS).collect()
     }
 }
 

@@ -153,6 +153,7 @@ impl Engine {
     /// # }
     /// ```
     pub async fn fetch(&self, request: Fetch) -> Result<Vec<Job>, Error> {
+        request.check(self.inner.caps.fetch)?;
         let _versions = self.inner.fetch_versions(&request);
         self.inner.fetch(&request).await
     }

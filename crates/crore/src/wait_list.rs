@@ -121,23 +121,20 @@ impl FetchWaitList {
 }
 
 fn targets(fetch: &Fetch) -> Vec<WaitTarget> {
-    let kinds = fetch.kinds.as_deref();
-    let jobs: Vec<AwaitedJobs> = match kinds {
+    let mut jobs: Vec<AwaitedJobs> = match &fetch.kinds {
         None => vec![AwaitedJobs::Any],
         Some(kinds) => kinds.iter().cloned().map(AwaitedJobs::Kind).collect(),
     };
-    let version = |kind: &Name| {
-        let version = fetch.versions.of(kind).filter(|_| !planted!("bug-35"));
-        version.map(|version| AwaitedJobs::Version(kind.clone(), version))
+    let version = |(kind, version): (&Name, Version)| {
+        (!planted!("bug-35")).then(|| AwaitedJobs::Version(kind.clone(), version))
     };
-    let is_fetched = |kind: &Name| kinds.is_none_or(|kinds| kinds.contains(kind));
-    let versions = fetch.versions.iter().map(|(kind, _)| kind).filter(|kind| is_fetched(kind));
-    let jobs: Vec<AwaitedJobs> = jobs.into_iter().chain(versions.filter_map(version)).collect();
+    jobs.extend(fetch.versions.among(fetch.kinds.as_deref()).into_iter().filter_map(version));
     let of_queues = fetch.queues.iter();
     let of_queues =
         of_queues.flat_map(|queue| jobs.iter().map(move |jobs| (queue.clone(), jobs.clone())));
     let also = fetch.also.iter().flat_map(|(queue, kind)| {
-        let jobs = [Some(AwaitedJobs::Kind(kind.clone())), version(kind)];
+        let version = fetch.versions.of(kind).and_then(|number| version((kind, number)));
+        let jobs = [Some(AwaitedJobs::Kind(kind.clone())), version];
         jobs.into_iter().flatten().map(move |jobs| (queue.clone(), jobs))
     });
     of_queues.chain(also).collect()

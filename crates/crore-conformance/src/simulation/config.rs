@@ -182,6 +182,7 @@ impl SimConfig {
         config.admin.programs = half(&mut SimRng::new(seed ^ 0x00fa_cade));
         if generation != Generation::First {
             config.faults.draw_second_generation(&mut SimRng::new(seed ^ 0x0bad_cafe));
+            config.jobs.versions = SimRng::new(seed ^ 0x0ddb_a115).one_in(3);
         }
         if config.store.durability != StoreDurability::Always {
             config.faults = config.faults.without_power_cuts();
@@ -289,7 +290,7 @@ impl JobFeatures {
             results: half(rng),
             unfenced: rng.one_in(4),
             removed_when_done: rng.one_in(3),
-            versions: rng.one_in(3),
+            versions: false,
         }
     }
 }

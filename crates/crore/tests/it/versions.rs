@@ -65,29 +65,28 @@ fn a_job_keeps_its_requirement_when_the_store_is_reopened() {
 
 #[test]
 fn a_job_wakes_a_fetch_with_its_version() {
-    on_both(|scene| {
-        let waits = |request: Fetch| {
-            let request = Fetch { wait: MINUTE, ..request };
-            Task::waiting(scene.engine.fetch(request))
-        };
-        // The first to come is not the one that can run it.
-        let mut plain = waits(ask("q"));
-        let mut old = waits(with("1"));
-        let mut new = waits(with("2.3"));
-        let id = scene.push(needs(">=2"));
-        assert!(plain.poll_if_woken().is_none() && old.poll_if_woken().is_none());
-        let got = new.poll_if_woken().expect("woken").expect("no error");
-        assert_eq!(got[0].id, id);
-        // The kinds are named.
-        let kinds = Some(vec![name(&kind())]);
-        let mut named = waits(Fetch { kinds, ..with("3") });
-        scene.push(needs(">=3"));
-        assert_eq!(named.poll_if_woken().expect("woken").expect("no error").len(), 1);
-        let also = vec![(name("q"), name(&kind()))];
-        let mut other = waits(Fetch { queues: vec![name("empty")], also, ..with("4") });
-        scene.push(needs(">=4"));
-        assert_eq!(other.poll_if_woken().expect("woken").expect("no error").len(), 1);
-    });
+    let scene = TestEngine::memory();
+    let waits = |request: Fetch| {
+        let request = Fetch { wait: MINUTE, ..request };
+        Task::waiting(scene.engine.fetch(request))
+    };
+    // The first to come is not the one that can run it.
+    let mut plain = waits(ask("q"));
+    let mut old = waits(with("1"));
+    let mut new = waits(with("2.3"));
+    let id = scene.push(needs(">=2"));
+    assert!(plain.poll_if_woken().is_none() && old.poll_if_woken().is_none());
+    let got = new.poll_if_woken().expect("woken").expect("no error");
+    assert_eq!(got[0].id, id);
+    // The kinds are named.
+    let kinds = Some(vec![name(&kind())]);
+    let mut named = waits(Fetch { kinds, ..with("3") });
+    scene.push(needs(">=3"));
+    assert_eq!(named.poll_if_woken().expect("woken").expect("no error").len(), 1);
+    let also = vec![(name("q"), name(&kind()))];
+    let mut other = waits(Fetch { queues: vec![name("empty")], also, ..with("4") });
+    scene.push(needs(">=4"));
+    assert_eq!(other.poll_if_woken().expect("woken").expect("no error").len(), 1);
 }
 
 #[test]

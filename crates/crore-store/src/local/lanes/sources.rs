@@ -3,9 +3,6 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use crore_core::Name;
-use crore_core::version::KindVersions;
-
 use super::{LaneHead, Lanes, TurnHead};
 use crate::bug::planted;
 use crate::jobs::Claim;
@@ -63,7 +60,7 @@ impl Lanes {
         let kinds = claim.kinds.as_deref();
         let of_kinds = kinds.into_iter().flatten();
         let of_kinds = of_kinds.filter_map(|kind| queue.partitions.get(kind)).copied();
-        let versioned = self.versioned_partitions(number, kinds, &claim.versions);
+        let versioned = self.versioned_partitions(number, claim);
         let whole = kinds.is_none().then_some(number);
         if queue.shares == 0 {
             sources.extend(whole.map(ClaimSource::Queue));
@@ -78,25 +75,17 @@ impl Lanes {
     }
 
     /// The partitions with a required version that a claim has, without those that have no ready job.
-    fn versioned_partitions<'a>(
-        &'a self,
-        queue: u32,
-        kinds: Option<&'a [Name]>,
-        versions: &'a KindVersions,
-    ) -> impl Iterator<Item = u32> + 'a {
-        let queue = self.queues.at(queue);
-        let is_named = move |kind: &Name| kinds.is_none_or(|kinds| kinds.contains(kind));
-        let versions = versions.iter().filter(move |(kind, _)| is_named(kind));
-        let of_kind =
-            versions.filter_map(|(kind, version)| Some((queue.versioned.get(kind)?, version)));
-        of_kind.flat_map(move |(all, version)| {
-            let satisfied = all.iter().filter(move |(requirement, _)| {
+    fn versioned_partitions(&self, queue: u32, claim: &Claim) -> Vec<u32> {
+        let mut found = Vec::new();
+        for (kind, version) in claim.versions.among(claim.kinds.as_deref()) {
+            let partitions = self.queues.at(queue).versioned.get(kind).into_iter().flatten();
+            let satisfied = partitions.filter(|(requirement, _)| {
                 requirement.is_satisfied_by(version) || planted!("bug-54")
             });
-            satisfied
-                .map(|(_, number)| *number)
-                .filter(|number| self.partitions.at(*number).ready > 0)
-        })
+            let satisfied = satisfied.map(|(_, number)| *number);
+            found.extend(satisfied.filter(|number| self.partitions.at(*number).ready > 0));
+        }
+        found
     }
 
     fn head(&mut self, source: &ClaimSource) -> Option<LaneHead> {

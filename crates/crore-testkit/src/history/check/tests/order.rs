@@ -322,12 +322,14 @@ fn a_required_version_decides_who_gets_a_job_and_who_skips_it() {
         let mut history = HistoryBuilder::new();
         history.push(RecordedItem { worker_version: Some(required), ..item(1) });
         history.push(item(2));
-        let pair = version.map(|version| ("k", version));
-        let versions = KindVersions::parse(pair).expect("versions");
-        let queues = vec![name("q")];
-        let fetch = RecordedOp::Fetch { queues, kinds: None, versions, n: 1, strict: false };
-        let n = history.begin("w", fetch);
-        history.fetched(n, vec![grant(first, 1, 1)]);
+        // The other job is fetched later, by a worker that may have both.
+        for (version, id, delivery) in [(version, first, 1), (Some("2"), 3 - first, 2)] {
+            let versions = KindVersions::parse(version.map(|version| ("k", version)));
+            let (queues, versions) = (vec![name("q")], versions.expect("versions"));
+            let fetch = RecordedOp::Fetch { queues, kinds: None, versions, n: 1, strict: false };
+            let n = history.begin("w", fetch);
+            history.fetched(n, vec![grant(id, delivery, 1)]);
+        }
         history
     };
     run(Some("2.1"), 1).assert_clean();
