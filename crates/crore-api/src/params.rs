@@ -1,8 +1,12 @@
 //! Parameters of the path and the query.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use axum::extract::{FromRef, FromRequestParts, RawPathParams};
 use crore::store::StoreId;
-use crore_core::{GroupId, Invalid, JobId, Name};
+use crore_core::code::excerpt;
+use crore_core::version::KindVersions;
+use crore_core::{Code, GroupId, Invalid, JobId, Name};
 use crore_wire::api::Id;
 use crore_wire::encoding::{invalid, locate_error};
 use http::request::Parts;
@@ -77,6 +81,26 @@ impl PathParam {
 /// An optional name.
 pub fn optional_name(field: &str, text: Option<&str>) -> Result<Option<Name>, Fault> {
     Ok(text.map(|text| Name::new(field, text)).transpose()?)
+}
+
+/// The versions of kinds that a worker runs. If it names its kinds, it names the kind of each version.
+pub fn kind_versions(
+    versions: &BTreeMap<String, String>,
+    kinds: Option<&[Name]>,
+) -> Result<KindVersions, Invalid> {
+    let pairs = versions.iter().map(|(kind, version)| (kind.as_str(), version.as_str()));
+    let versions = KindVersions::parse(pairs)?;
+    let kinds: Option<BTreeSet<&Name>> = kinds.map(|kinds| kinds.iter().collect());
+    let is_other = |kind: &Name| kinds.as_ref().is_some_and(|kinds| !kinds.contains(kind));
+    let other = versions.iter().find(|(kind, _)| is_other(kind)).map(|(kind, _)| kind);
+    match other {
+        None => Ok(versions),
+        Some(kind) => {
+            let kind = excerpt(kind.as_str());
+            let why = format!("`kinds` does not name `{kind}`; add it, or omit its version");
+            Err(Invalid::new(Code::Malformed, format!("versions.{kind}"), why))
+        }
+    }
 }
 
 /// A list of names.

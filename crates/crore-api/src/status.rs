@@ -34,6 +34,8 @@ pub const fn status(code: Code) -> StatusCode {
         | Code::LimitTooDeep
         | Code::LimitRange
         | Code::FairField
+        | Code::VersionInvalid
+        | Code::VersionRequirement
         | Code::Malformed
         | Code::FieldUnknown
         | Code::OutboundDenied

@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use crore_core::job::JobRetention;
 use crore_core::machine::{JobEvent, Outcome, decide};
+use crore_core::version::KindVersions;
 use crore_core::{Encoding, Name, NewJob, Payload, Spec};
 use crore_store::embedded::{Embedded, Options};
 use crore_store::jobs::{Applied, Claim, Pushed, QueueOrder, StoreWrite};
@@ -49,7 +50,14 @@ impl EmbeddedStore {
         let (store, close) = open(dir);
         let (job, left_job) = (job("work"), job("left"));
         let (queues, worker) = (vec![name("work")], name("bench"));
-        let ask = Claim { queues, kinds: None, n: 1, order: QueueOrder::Merged, worker };
+        let ask = Claim {
+            queues,
+            kinds: None,
+            versions: KindVersions::default(),
+            n: 1,
+            order: QueueOrder::Merged,
+            worker,
+        };
         Self { store, close, job, unclaimed_job: left_job, claim: ask }
     }
 

@@ -68,6 +68,13 @@ impl Job {
         self
     }
 
+    /// Requires a version of the kind, such as `>=2.3 <3`: only workers that [name](crate::Worker::kind_version) such a
+    /// version get the job.
+    pub fn worker_version(mut self, requirement: impl Into<String>) -> Self {
+        self.0.worker_version = requirement.into();
+        self
+    }
+
     /// Delays the job by this long from now.
     pub fn delay(mut self, delay: Duration) -> Self {
         self.0.when = Some(new_job::When::DelayMs(millis(delay)));

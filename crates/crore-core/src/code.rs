@@ -85,6 +85,10 @@ codes! {
     LimitRange = "limit-range",
     /// Invalid field to share a queue by; `at` is the offset of the error
     FairField = "fair-field",
+    /// Not a version: one to three numbers such as `2.3.1`, without a pre-release; `at` is the offset of the error
+    VersionInvalid = "version-invalid",
+    /// Not a requirement of versions, such as `>=2.3 <3`; `at` is the offset of the error
+    VersionRequirement = "version-requirement",
     /// Malformed request: a body, parameter or header has the wrong syntax, type or shape
     Malformed = "malformed",
     /// Unknown field

@@ -14,6 +14,7 @@ use crate::push::NewJob;
 use crate::retry::Retry;
 use crate::time::{Span, Time};
 use crate::unique::Unique;
+use crate::version::VersionRequirement;
 
 /// The state of a job. A job that waits to be retried is `Scheduled` with `attempt > 0`; a job that is
 /// being cancelled is `Running` with [`Live::stop`] set.
@@ -242,6 +243,9 @@ pub struct Spec {
     /// The follow-up that is pushed if the job is not started by its deadline.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub on_expired: Option<Box<NewJob>>,
+    /// The versions of its kind that may run the job; `None`: any worker.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub worker_version: Option<Box<VersionRequirement>>,
 }
 
 /// Default lease duration.
@@ -273,6 +277,7 @@ impl Spec {
             pusher: None,
             fair: None,
             on_expired: None,
+            worker_version: None,
         }
     }
 }

@@ -25,6 +25,7 @@ pub mod settings;
 pub mod time;
 pub mod unique;
 pub mod units;
+pub mod version;
 
 pub use caps::Caps;
 pub use code::{Code, Invalid};

@@ -1,7 +1,7 @@
 //! Features that these stores do not implement yet: they are refused, because ignoring them would break a promise.
 
-use crore_core::machine::Effect;
-use crore_core::{Code, Invalid, NewJob};
+use crore_core::machine::{Effect, NextRecord};
+use crore_core::{Code, Invalid, NewJob, Spec};
 use crore_store::Error;
 use crore_store::jobs::StoreWrite;
 use crore_store::registry::{Define, DefineAction, RegistryValue};
@@ -22,34 +22,48 @@ pub(crate) fn check_definitions(definitions: &[Define]) -> Result<(), Error> {
 }
 
 /// Refuses jobs that the store cannot keep the promises of.
-pub(crate) fn check_jobs<'a>(jobs: impl IntoIterator<Item = &'a NewJob>) -> Result<(), Error> {
-    match jobs.into_iter().find(|job| job.deadline.is_some()) {
-        None => Ok(()),
-        Some(job) => {
-            let message = format!(
-                "queue `{}`: this store does not support deadlines; use the embedded store",
-                job.spec.queue
-            );
-            Err(Invalid::new(Code::TimeRange, "deadline", message).into())
-        }
-    }
+pub(crate) fn check_jobs(jobs: &[NewJob]) -> Result<(), Error> {
+    jobs.iter().try_for_each(check_job)
 }
 
-/// Refuses writes that push jobs with deadlines.
+fn check_job(job: &NewJob) -> Result<(), Error> {
+    check_spec(&job.spec)?;
+    if job.deadline.is_none() {
+        return Ok(());
+    }
+    let message = format!(
+        "queue `{}`: this store does not support deadlines; use the embedded store",
+        job.spec.queue
+    );
+    Err(Invalid::new(Code::TimeRange, "deadline", message).into())
+}
+
+fn check_spec(spec: &Spec) -> Result<(), Error> {
+    let Some(required) = &spec.worker_version else { return Ok(()) };
+    let message = format!(
+        "`{required}` of kind `{}`: this store cannot require versions; use the embedded store",
+        spec.kind
+    );
+    Err(Invalid::new(Code::VersionRequirement, "worker_version", message).into())
+}
+
+/// Refuses writes with such jobs.
 pub(crate) fn check_writes(writes: &[StoreWrite]) -> Result<(), Error> {
-    let jobs = writes.iter().flat_map(|write| match write {
-        StoreWrite::Job(change) => change.effects.iter().flat_map(follow_ups).collect(),
-        StoreWrite::Tick { push, .. } => push.iter().collect::<Vec<_>>(),
-        StoreWrite::Seal(_) => Vec::new(),
-    });
-    check_jobs(jobs)
-}
-
-fn follow_ups(effect: &Effect) -> &[NewJob] {
-    match effect {
-        Effect::Push(jobs) => jobs,
-        _ => &[],
-    }
+    writes.iter().try_for_each(|write| match write {
+        StoreWrite::Job(change) => {
+            let edited = match &change.next {
+                NextRecord::Live(next) => next.spec.as_deref(),
+                NextRecord::Gone => None,
+            };
+            edited.map_or(Ok(()), check_spec)?;
+            change.effects.iter().try_for_each(|effect| match effect {
+                Effect::Push(jobs) => check_jobs(jobs),
+                _ => Ok(()),
+            })
+        }
+        StoreWrite::Seal(_) => Ok(()),
+        StoreWrite::Tick { push, .. } => check_jobs(push),
+    })
 }
 
 #[cfg(test)]
@@ -61,7 +75,8 @@ mod tests {
     use crore_core::fair::{FairField, FairShare};
     use crore_core::job::StartDeadline;
     use crore_core::machine::{JobEvent, decide};
-    use crore_core::{Job, JobId, Live, Name, Payload, Revision, Span, Spec, Time};
+    use crore_core::version::VersionRequirement;
+    use crore_core::{GroupId, Job, JobId, Live, Name, Payload, Revision, Span, Time};
     use crore_store::registry::QueueSettings;
 
     use super::*;
@@ -91,8 +106,8 @@ mod tests {
             Err(Error::Invalid(invalid)) => invalid.field == "deadline",
             Err(other) => panic!("{other}"),
         };
-        assert!(!is_refused(check_jobs([&plain])));
-        assert!(is_refused(check_jobs([&plain, &expiring])));
+        assert!(!is_refused(check_jobs(std::slice::from_ref(&plain))));
+        assert!(is_refused(check_jobs(&[plain.clone(), expiring.clone()])));
         let live = Live::pushed(Time::ZERO, Time::ZERO, 0);
         let job = Job { id: JobId(1), spec: Arc::new(plain.spec.clone()), live };
         let mut change = decide(&job, &JobEvent::Cancel, 0).expect("a ready job can be cancelled");
@@ -107,5 +122,29 @@ mod tests {
         };
         assert!(!is_refused(check_writes(&[tick(plain)])));
         assert!(is_refused(check_writes(&[tick(expiring)])));
+    }
+
+    #[test]
+    fn a_required_version_is_refused_and_named() {
+        let name = |text| Name::new("name", text).expect("a name");
+        let plain = Spec::new(name("q"), name("mail"), Payload::json("{}"));
+        let required = VersionRequirement::parse("worker_version", ">=2").expect("a requirement");
+        let versioned = Spec { worker_version: Some(Box::new(required)), ..plain.clone() };
+        assert!(check_jobs(&[plain.clone().into()]).is_ok());
+        let refused = check_jobs(&[plain.into(), versioned.clone().into()]);
+        let Err(Error::Invalid(invalid)) = refused else { panic!("accepted: {refused:?}") };
+        assert_eq!(
+            (invalid.code, invalid.field.as_str()),
+            (Code::VersionRequirement, "worker_version")
+        );
+        assert!(invalid.message.contains("`mail`"), "{}", invalid.message);
+        let tick = StoreWrite::Tick {
+            schedule: name("daily"),
+            seen: Revision(1),
+            cursor: Time::ZERO,
+            push: vec![versioned.into()],
+        };
+        assert!(check_writes(&[tick]).is_err());
+        assert!(check_writes(&[StoreWrite::Seal(GroupId(1))]).is_ok());
     }
 }

@@ -12,6 +12,7 @@ use std::thread::{self, Thread};
 
 use crore_core::job::ResultRetention;
 use crore_core::machine::{JobEvent, Outcome, RetryDirective, decide};
+use crore_core::version::KindVersions;
 use crore_core::{Clock, Job, Name, NewJob, Payload, Span, Spec};
 use crore_store::embedded::{Embedded, Options};
 use crore_store::jobs::{Applied, Claim, QueueOrder, StoreWrite};
@@ -94,6 +95,7 @@ async fn claim(store: &Embedded) -> Result<Job, Box<dyn Error>> {
     let ask = Claim {
         queues: vec![Name::new("queue", "mail")?],
         kinds: None,
+        versions: KindVersions::default(),
         n: 1,
         order: QueueOrder::Merged,
         worker: Name::new("worker", "example")?,

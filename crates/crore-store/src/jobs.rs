@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use crore_core::job::{ClientId, DependencyTarget};
 use crore_core::machine::Change;
+use crore_core::version::KindVersions;
 use crore_core::{Batch, Delivery, GroupId, Job, JobId, Name, NewJob, Revision, Span, Time};
 
 use crate::{Committed, StoreFuture, StorePart};
@@ -148,6 +149,9 @@ pub struct Claim {
     pub queues: Vec<Name>,
     /// Kinds to claim; `None` means all.
     pub kinds: Option<Vec<Name>>,
+    /// Versions of kinds that the worker runs. A job that requires a version is claimed only if the version of its kind
+    /// satisfies it; jobs without a requirement do not depend on this.
+    pub versions: KindVersions,
     /// Maximum number of jobs.
     pub n: usize,
     /// How jobs of several queues are merged.

@@ -10,7 +10,7 @@ use crate::jobs::{Applied, Claim, Claimed, JobSelector, PushedBatch, Renew, Rene
 use crate::local::{LocalIndex, MemoryRecords};
 use crate::registry::{Define, Defined, QueueSettings, RegistryEntry, RegistryTable};
 use crate::upkeep::{Lapses, Lead, Promoted, Pruned};
-use crate::views::{JobCount, JobNotes, ListPage, ListQuery, Note, StatStep};
+use crate::views::{JobCount, JobNotes, ListPage, ListQuery, Note, RequiredVersion, StatStep};
 use crate::{
     Committed, Error, Jobs, Registry, Store, StoreFuture, StoreId, SystemClock, Upkeep, Views,
     WakeHook,
@@ -158,6 +158,10 @@ impl Views for Memory {
 
     fn counts(&self, queue: Option<Name>) -> StoreFuture<'_, Vec<JobCount>> {
         ready_future(self.run(|local, _| Ok(local.counts(queue.as_ref()))))
+    }
+
+    fn required_versions(&self, queue: Option<Name>) -> StoreFuture<'_, Vec<RequiredVersion>> {
+        ready_future(self.run(|local, _| Ok(local.required_versions(queue.as_ref()))))
     }
 
     fn stats(&self, series: Name, step: StatStep) -> StoreFuture<'_, Vec<(Time, u64)>> {

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use crore_core::version::VersionRequirement;
 use crore_core::{Delivery, Job, JobId, Name, Span, State, Time};
 
 use crate::{StoreFuture, StorePart};
@@ -28,6 +29,13 @@ pub trait Views: StorePart {
     /// Returns the number of jobs by queue, kind and state, in this order, without zeros. The store
     /// maintains the counts; it does not compute them on demand.
     fn counts(&self, queue: Option<Name>) -> StoreFuture<'_, Vec<JobCount>>;
+
+    /// Returns the number of ready jobs that require a version, by queue, kind and requirement, in this order, without
+    /// zeros. Like [`counts`](Self::counts), it is not computed on demand. A store that refuses such jobs has none.
+    fn required_versions(&self, queue: Option<Name>) -> StoreFuture<'_, Vec<RequiredVersion>> {
+        drop(queue);
+        Box::pin(std::future::ready(Ok(Vec::new())))
+    }
 
     /// Returns a statistic over time, oldest bucket first, each with its start time; empty buckets
     /// are left out. Buckets start at multiples of the step since the epoch. The current bucket
@@ -154,6 +162,19 @@ pub struct JobCount {
     pub kind: Name,
     /// The state.
     pub state: State,
+    /// Number of jobs.
+    pub n: u64,
+}
+
+/// Number of ready jobs of one queue and kind that require the same version.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct RequiredVersion {
+    /// The queue.
+    pub queue: Name,
+    /// The kind.
+    pub kind: Name,
+    /// The versions that may run the jobs.
+    pub version: VersionRequirement,
     /// Number of jobs.
     pub n: u64,
 }

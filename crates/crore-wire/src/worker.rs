@@ -6,6 +6,8 @@
 mod delivered;
 mod handler;
 
+use std::collections::BTreeMap;
+
 use std::task::{Context, Poll};
 
 use crore_core::machine::{self, Outcome};
@@ -104,6 +106,8 @@ pub struct Hello {
     pub runs_handlers: bool,
     /// Runners that the worker provides; empty: any.
     pub runners: Vec<String>,
+    /// Version of each kind that the worker runs.
+    pub versions: BTreeMap<String, String>,
 }
 
 /// Report about one delivery.

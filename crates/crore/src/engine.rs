@@ -13,6 +13,7 @@ use crore_store::registry::QueueSettings;
 use crore_store::{Memory, Store, SystemClock};
 
 use crate::block::block_on;
+use crate::connected_versions::ConnectedVersions;
 use crate::error::Error;
 use crate::events::{EventBus, EventListener};
 use crate::handlers::HandlerCache;
@@ -85,6 +86,7 @@ pub(crate) struct EngineInner {
     /// Settings of queues that have none of their own.
     pub(crate) queues: QueueSettings,
     pub(crate) wait_list: FetchWaitList,
+    pub(crate) connected_versions: Arc<ConnectedVersions>,
     pub(crate) timers: Timers,
     pub(crate) duties: Duties,
     pub(crate) events: Arc<EventBus>,
@@ -175,6 +177,7 @@ impl Engine {
             caps,
             queues,
             wait_list: FetchWaitList::default(),
+            connected_versions: Arc::default(),
             timers: Timers::new(clock),
             duties: Duties::default(),
             events: Arc::default(),

@@ -7,6 +7,7 @@ use crore_core::fair::{DEFAULT_WEIGHT, FairKey};
 use crore_core::group::Group;
 use crore_core::job::{Dependency, DependencyCondition, DependencyTarget, EndReason};
 use crore_core::limit::{LimitKey, Rate, Tat};
+use crore_core::version::{Version, VersionRequirement};
 use crore_core::{GroupId, Job, JobId, Name, Span, State, Time};
 use crore_store::jobs::JobSelector;
 use crore_store::registry::{RegistryTable, RegistryValue};
@@ -123,6 +124,15 @@ pub enum Reason {
         /// Whether there are more jobs than were counted.
         or_more: bool,
     },
+    /// The job requires a version of its kind that no connected worker of its queue runs.
+    NoWorkerVersion {
+        /// The kind.
+        kind: Name,
+        /// The versions that may run the job.
+        required: VersionRequirement,
+        /// The versions of the kind that connected workers of the queue run.
+        connected: Vec<Version>,
+    },
     /// No fetch waits on this engine for jobs of its queue and kind: its workers are busy, or there are none.
     NoWorkerWaiting,
 }
@@ -165,8 +175,10 @@ impl Engine {
         }
         if state == State::Ready {
             reasons.extend(self.inner.behind(&job).await?);
-            if !self.inner.is_waited_for(&job) {
-                reasons.push(Reason::NoWorkerWaiting);
+            match self.inner.no_worker_version(&job) {
+                Some(reason) => reasons.insert(0, reason),
+                None if !self.inner.is_waited_for(&job) => reasons.push(Reason::NoWorkerWaiting),
+                None => {}
             }
         }
         Ok(Some(Explanation { id, state, deadline: job.live.deadline, reasons }))
@@ -269,9 +281,15 @@ impl EngineInner {
         Ok(if reasons.is_empty() && !is_held && self.is_waited_for(job) { rates } else { reasons })
     }
 
+    fn no_worker_version(&self, job: &Job) -> Option<Reason> {
+        let (spec, required) = (&job.spec, job.spec.worker_version.as_deref()?);
+        let connected = self.unsatisfying_versions(&spec.queue, &spec.kind, required)?;
+        let (kind, connected) = (spec.kind.clone(), connected.into_iter().collect());
+        Some(Reason::NoWorkerVersion { kind, required: *required, connected })
+    }
+
     fn is_waited_for(&self, job: &Job) -> bool {
-        job.live.state == State::Ready
-            && self.wait_list.is_waited_for(&job.spec.queue, &job.spec.kind)
+        job.live.state == State::Ready && self.wait_list.is_waited_for(&job.spec)
     }
 
     /// The first jobs in a state.

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::Poll;
 
+use crore_core::version::KindVersions;
 use crore_core::{Code, Invalid, Job, Name, Restriction, Span, Time};
 use crore_store::jobs::{Claim, QueueOrder};
 
@@ -33,6 +34,9 @@ pub struct Fetch {
     pub queues: Vec<Name>,
     /// Only these kinds; `None`: any kind.
     pub kinds: Option<Vec<Name>>,
+    /// Versions of kinds that the worker runs. A job that requires a version is handed out only to a fetch whose
+    /// version of its kind satisfies it; the worker gets other jobs as without versions.
+    pub versions: KindVersions,
     /// Additional pairs of a queue and a kind to fetch. The order between these jobs and those of `queues` is random,
     /// so that neither starves the other.
     pub also: Vec<(Name, Name)>,
@@ -58,7 +62,8 @@ impl Fetch {
         let (queues, order) = (vec![queue], QueueOrder::Merged);
         let (wait, within) = (Span::ZERO, None);
         let (kinds, also, handled) = (None, Vec::new(), None);
-        Self { queues, kinds, also, handled, n: 1, order, worker, wait, within }
+        let versions = KindVersions::default();
+        Self { queues, kinds, versions, also, handled, n: 1, order, worker, wait, within }
     }
 
     fn check(&self, max: usize) -> Result<(), Invalid> {
@@ -70,6 +75,11 @@ impl Fetch {
             (1.., n) if n == 0 || n > max => out_of_range("n", n),
             (n, _) if n == 0 || n > max => out_of_range("queues", n),
             _ if self.also.len() > max => out_of_range("also", self.also.len()),
+            (queues, _) if self.versions.len().saturating_mul(queues) > max * MAX_KINDS_FACTOR => {
+                let n = self.versions.len();
+                let message = format!("`{n}` versions in {queues} queues are too many at once");
+                Err(Invalid::new(Code::CountRange, "versions", message))
+            }
             _ => match self.kinds.as_ref().map(Vec::len) {
                 Some(n) if n == 0 || n > max => out_of_range("kinds", n),
                 // A waiting fetch is in one wait list per queue and kind.
@@ -105,8 +115,8 @@ impl Fetch {
     }
 
     fn claim(&self, n: usize) -> Claim {
-        let Self { queues, kinds, order, worker, .. } = self.clone();
-        Claim { queues, kinds, n, order, worker }
+        let Self { queues, kinds, versions, order, worker, .. } = self.clone();
+        Claim { queues, kinds, versions, n, order, worker }
     }
 }
 
@@ -143,6 +153,8 @@ impl Engine {
     /// # }
     /// ```
     pub async fn fetch(&self, request: Fetch) -> Result<Vec<Job>, Error> {
+        request.check(self.inner.caps.fetch)?;
+        let _versions = self.inner.fetch_versions(&request);
         self.inner.fetch(&request).await
     }
 }
@@ -234,8 +246,7 @@ impl EngineInner {
         // Free the buffer while waiting.
         drop(jobs);
         let mut sleep = pin!(self.timers.sleep(request.wait));
-        let kinds = request.kinds.as_deref();
-        let ticket = self.wait_list.register(&request.queues, kinds, &request.also);
+        let ticket = self.wait_list.register(request);
         loop {
             ticket.enqueue();
             let (jobs, may_be_more) = self.claim(request).await?;

@@ -102,6 +102,7 @@ mod backup;
 mod block;
 mod bug;
 mod change;
+mod connected_versions;
 mod deliveries;
 mod drop_guard;
 mod engine;

@@ -10,6 +10,7 @@ use crore_core::job::{
 use crore_core::push::{GroupRef, NewDependency, NewDependencyTarget};
 use crore_core::retry::{Backoff, Retry};
 use crore_core::unique::{Unique, UniqueHold};
+use crore_core::version::VersionRequirement;
 use crore_core::{Encoding, GroupId, Invalid, JobId, Name, NewJob, Payload, Spec, Time};
 
 use crate::block::block_on;
@@ -99,6 +100,18 @@ impl Push<'_> {
     pub fn kind(mut self, kind: &str) -> Self {
         match Name::new("kind", kind) {
             Ok(kind) => self.with(|job| job.spec.kind = kind),
+            Err(invalid) => {
+                self.job = self.job.and(Err(invalid));
+                self
+            }
+        }
+    }
+
+    /// Requires a version of the kind, such as `>=2.3`: only workers that [name](crate::Worker::versions) a version
+    /// which satisfies it get the job.
+    pub fn worker_version(mut self, requirement: &str) -> Self {
+        match VersionRequirement::parse("worker_version", requirement) {
+            Ok(required) => self.with(|job| job.spec.worker_version = Some(Box::new(required))),
             Err(invalid) => {
                 self.job = self.job.and(Err(invalid));
                 self

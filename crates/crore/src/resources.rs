@@ -17,6 +17,7 @@
 //! # }
 //! ```
 
+pub use crate::connected_versions::WorkerVersions;
 pub use crate::deliveries::Deliveries;
 pub use crate::groups::Groups;
 #[doc(inline)]

@@ -1,20 +1,34 @@
 //! Wait lists of fetches. A wake-up goes to one waiting fetch, which passes it on if there may be more jobs; a
 //! thousand fetches waiting for one queue therefore cost nothing when one job arrives.
 //!
-//! A wake-up names a queue, not a kind: it wakes one fetch that waits for any kind, and one for each kind that some
-//! fetch waits for. A fetch that finds no job then keeps its position, ordered by arrival, and wakes no other.
+//! A wake-up names a queue, not a kind: it wakes one fetch that waits for any kind, one for each kind that some
+//! fetch waits for, and one for each version of a kind. A fetch that finds no job then keeps its position, ordered by
+//! arrival, and wakes no other.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 
-use crore_core::Name;
+use crore_core::version::Version;
+use crore_core::{Name, Spec};
 
 use crate::bug::planted;
+use crate::fetch::Fetch;
 
-/// A queue, and optionally one kind in it, that a fetch waits for.
-type WaitTarget = (Name, Option<Name>);
+/// A queue, and the jobs in it that a fetch waits for.
+type WaitTarget = (Name, AwaitedJobs);
+
+/// Jobs of a queue that a fetch waits for.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+enum AwaitedJobs {
+    /// Jobs of any kind that require no version.
+    Any,
+    /// Jobs of a kind that require no version.
+    Kind(Name),
+    /// Jobs of a kind that require a version which this one satisfies.
+    Version(Name, Version),
+}
 
 /// All waiting fetches.
 #[derive(Debug, Default)]
@@ -25,7 +39,7 @@ struct FetchWaiters {
     by_id: BTreeMap<u64, FetchWaiter>,
     /// By queue, then by kind, in the order in which they are woken. A fetch that waits for several targets is in
     /// several lists; its outdated entries are skipped.
-    by_queue: HashMap<Name, BTreeMap<Option<Name>, VecDeque<WaitListEntry>>>,
+    by_queue: HashMap<Name, BTreeMap<AwaitedJobs, VecDeque<WaitListEntry>>>,
     last_id: u64,
 }
 
@@ -74,14 +88,8 @@ impl FetchWaitList {
     }
 
     /// Registers a fetch. It is not enqueued yet.
-    pub(crate) fn register(
-        &self,
-        queues: &[Name],
-        kinds: Option<&[Name]>,
-        also: &[(Name, Name)],
-    ) -> WaitingFetch<'_> {
-        let mut targets = targets(queues, kinds);
-        targets.extend(also.iter().map(|(queue, kind)| (queue.clone(), Some(kind.clone()))));
+    pub(crate) fn register(&self, fetch: &Fetch) -> WaitingFetch<'_> {
+        let targets = targets(fetch);
         let mut waiters = self.lock();
         waiters.last_id += 1;
         let id = waiters.last_id;
@@ -90,12 +98,20 @@ impl FetchWaitList {
         WaitingFetch { wait_list: self, id, targets, is_claiming: AtomicBool::new(false) }
     }
 
-    /// Whether a fetch waits for jobs of this queue and kind.
-    pub(crate) fn is_waited_for(&self, queue: &Name, kind: &Name) -> bool {
+    /// Whether a fetch waits for jobs like this one.
+    pub(crate) fn is_waited_for(&self, spec: &Spec) -> bool {
         let waiters = self.lock();
-        let Some(lists) = waiters.by_queue.get(queue) else { return false };
-        let lists = [lists.get(&None), lists.get(&Some(kind.clone()))];
-        lists.into_iter().flatten().flatten().any(|entry| is_waiting(*entry, &waiters.by_id))
+        let Some(lists) = waiters.by_queue.get(&spec.queue) else { return false };
+        let is_meant = |jobs: &AwaitedJobs| match (jobs, &spec.worker_version) {
+            (AwaitedJobs::Any, None) => true,
+            (AwaitedJobs::Kind(kind), None) => *kind == spec.kind,
+            (AwaitedJobs::Version(kind, version), Some(required)) => {
+                *kind == spec.kind && required.is_satisfied_by(*version)
+            }
+            _ => false,
+        };
+        let lists = lists.iter().filter(|(jobs, _)| is_meant(jobs));
+        lists.flat_map(|(_, list)| list).any(|entry| is_waiting(*entry, &waiters.by_id))
     }
 
     /// The number of waiting fetches.
@@ -104,12 +120,24 @@ impl FetchWaitList {
     }
 }
 
-fn targets(queues: &[Name], kinds: Option<&[Name]>) -> Vec<WaitTarget> {
-    let of = |queue: &Name| match kinds {
-        None => vec![(queue.clone(), None)],
-        Some(kinds) => kinds.iter().map(|kind| (queue.clone(), Some(kind.clone()))).collect(),
+fn targets(fetch: &Fetch) -> Vec<WaitTarget> {
+    let mut jobs: Vec<AwaitedJobs> = match &fetch.kinds {
+        None => vec![AwaitedJobs::Any],
+        Some(kinds) => kinds.iter().cloned().map(AwaitedJobs::Kind).collect(),
     };
-    queues.iter().flat_map(of).collect()
+    let version = |(kind, version): (&Name, Version)| {
+        (!planted!("bug-35")).then(|| AwaitedJobs::Version(kind.clone(), version))
+    };
+    jobs.extend(fetch.versions.among(fetch.kinds.as_deref()).into_iter().filter_map(version));
+    let of_queues = fetch.queues.iter();
+    let of_queues =
+        of_queues.flat_map(|queue| jobs.iter().map(move |jobs| (queue.clone(), jobs.clone())));
+    let also = fetch.also.iter().flat_map(|(queue, kind)| {
+        let version = fetch.versions.of(kind).and_then(|number| version((kind, number)));
+        let jobs = [Some(AwaitedJobs::Kind(kind.clone())), version];
+        jobs.into_iter().flatten().map(move |jobs| (queue.clone(), jobs))
+    });
+    of_queues.chain(also).collect()
 }
 
 impl FetchWaiter {

@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::task::Poll;
 use std::thread;
 
+use crore_core::version::KindVersions;
 use crore_core::{Invalid, Job, Name, Span};
 use crore_store::jobs::QueueOrder;
 
@@ -53,6 +54,7 @@ const FETCH_TIMEOUT: Span = Span::from_secs(60);
 pub struct Worker<'a> {
     engine: &'a Engine,
     queues: Result<Vec<Name>, Invalid>,
+    versions: Result<KindVersions, Invalid>,
     parallel: usize,
     order: QueueOrder,
     stop: WorkerStopper,
@@ -82,7 +84,8 @@ impl Engine {
     pub fn worker<'a>(&'a self, queues: impl IntoIterator<Item = &'a str>) -> Worker<'a> {
         let queues = queues.into_iter().map(|queue| Name::new("queues", queue)).collect();
         let stop = WorkerStopper { engine: self.clone(), is_stopped: Arc::default() };
-        Worker { engine: self, queues, parallel: 1, order: QueueOrder::Merged, stop }
+        let (versions, order) = (Ok(KindVersions::default()), QueueOrder::Merged);
+        Worker { engine: self, queues, versions, parallel: 1, order, stop }
     }
 }
 
@@ -90,6 +93,13 @@ impl Worker<'_> {
     /// Sets how many jobs run concurrently. Default: 1.
     pub fn parallel(mut self, n: usize) -> Self {
         self.parallel = n.max(1);
+        self
+    }
+
+    /// Names the version of each kind that the worker runs, as in `[("mail", "2.3.1")]`. Without it, the worker gets no
+    /// jobs that [require a version](crate::Push::worker_version).
+    pub fn versions<'k>(mut self, versions: impl IntoIterator<Item = (&'k str, &'k str)>) -> Self {
+        self.versions = KindVersions::parse(versions);
         self
     }
 
@@ -112,6 +122,7 @@ impl Worker<'_> {
         run: impl AsyncFn(&Work<'_>) -> Result<T, E>,
     ) -> Result<u64, Error> {
         let request = self.fetch_request()?;
+        let _versions = self.engine.inner.connect_versions(&request);
         let ran = AtomicU64::new(0);
         let run_jobs = || async {
             while let Some(job) = self.next(&request).await? {
@@ -131,6 +142,7 @@ impl Worker<'_> {
         run: impl Fn(&Work<'_>) -> Result<T, E> + Sync,
     ) -> Result<u64, Error> {
         let request = self.fetch_request()?;
+        let _versions = self.engine.inner.connect_versions(&request);
         let ran = AtomicU64::new(0);
         let run_jobs = || -> Result<(), Error> {
             // A thread that ends early, by an error or a panic, stops the others.
@@ -158,6 +170,7 @@ impl Worker<'_> {
         Ok(Fetch {
             queues,
             kinds: None,
+            versions: self.versions.clone()?,
             also: Vec::new(),
             handled: None,
             n: 1,

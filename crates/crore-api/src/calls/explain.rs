@@ -120,6 +120,17 @@ fn reason(reason: &Reason) -> wire::Reason {
             );
             ("shared", detail)
         }
+        Reason::NoWorkerVersion { kind, required, connected } => {
+            let connected: Vec<String> = connected.iter().map(|one| format!("`{one}`")).collect();
+            let connected = match connected.as_slice() {
+                [] => "none names a version of it".to_owned(),
+                some => format!("connected: {}", some.join(", ")),
+            };
+            let detail = format!(
+                "no connected worker runs version `{required}` of kind `{kind}` in its queue; {connected}"
+            );
+            ("no-worker-version", detail)
+        }
         Reason::NoWorkerWaiting => (
             "nobody-waits",
             "no worker on this server is waiting for jobs of its queue and kind".to_owned(),

@@ -14,7 +14,7 @@ use crore_wire::units::{Moment, Period};
 
 use super::push::{pushed_result, set_pusher};
 use crate::access::list_patterns;
-use crate::params::names;
+use crate::params::{kind_versions, names};
 use crate::{Api, Fault, Grant};
 
 /// The worker of a fetch that names none.
@@ -34,9 +34,11 @@ impl Api {
     }
 
     fn read_fetch(&self, request: fetch::Fetch) -> Result<Fetch, Fault> {
+        let kinds = request.kinds.map(|kinds| names("kinds", &kinds)).transpose()?;
         Ok(Fetch {
             queues: names("queues", &request.queues)?,
-            kinds: request.kinds.map(|kinds| names("kinds", &kinds)).transpose()?,
+            versions: kind_versions(&request.versions, kinds.as_deref())?,
+            kinds,
             also: Vec::new(),
             handled: None,
             n: request.n.unwrap_or(1),

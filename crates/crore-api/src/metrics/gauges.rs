@@ -26,6 +26,7 @@ const PRIORITIES: usize = 16;
 pub(super) struct Gauges {
     jobs: BTreeMap<(String, &'static str), u64>,
     oldest: Vec<(String, f64)>,
+    unrunnable: BTreeMap<String, u64>,
     leases: u64,
     waiting: u64,
     store: Option<StoreMetrics>,
@@ -60,7 +61,13 @@ impl Gauges {
                 _ => {}
             }
         }
+        for required in engine.deliveries().unrunnable().await? {
+            let is_shown = queues.has_own_series(&required.queue);
+            let queue = if is_shown { required.queue.as_str() } else { OTHERS };
+            *gauges.unrunnable.entry(queue.to_owned()).or_default() += required.n;
+        }
         for queue in queues.names() {
+            gauges.unrunnable.entry(queue.to_string()).or_default();
             let since = if ready.contains(&queue) { oldest(engine, &queue).await? } else { None };
             let age = since.map_or(0.0, |since| seconds(now.since(since)));
             gauges.oldest.push((queue.to_string(), age));
@@ -139,6 +146,11 @@ impl Collector for Gauges {
         gauge(encoder, "crore_jobs", jobs)?;
         let oldest = self.oldest.iter().map(|(queue, age)| ([("queue", queue.as_str())], *age));
         gauge(encoder, "crore_oldest_job_age_seconds", oldest)?;
+        let unrunnable = self
+            .unrunnable
+            .iter()
+            .map(|(queue, n)| ([("queue", queue.as_str())], i64::try_from(*n).unwrap_or(i64::MAX)));
+        gauge(encoder, "crore_unrunnable_jobs", unrunnable)?;
         single_gauge(encoder, "crore_leases", self.leases)?;
         single_gauge(encoder, "crore_fetches_waiting", self.waiting)?;
         let faults = self

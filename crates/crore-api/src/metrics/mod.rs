@@ -9,6 +9,7 @@
 
 mod classic;
 mod gauges;
+mod key_waits;
 mod process;
 mod queues;
 mod requests;

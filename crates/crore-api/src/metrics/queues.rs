@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::atomic::{AtomicI64, Ordering};
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use crore::observer::{ObservedChange, ObservedPush};
 use crore_core::job::DeliveryEnd;
@@ -14,6 +14,7 @@ use prometheus_client::metrics::MetricType;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::histogram::Histogram;
 
+use super::key_waits::{KeyWaits, QUANTILES};
 use super::table::sentence;
 
 /// Maximum number of queues with their own series.
@@ -53,6 +54,8 @@ pub(super) struct QueueSeries {
     dead: Counter,
     cancelled: Counter,
     lapses: Counter,
+    /// Waits by fair key, if the queue is shared.
+    keys: Mutex<KeyWaits>,
 }
 
 impl Default for QueueSeries {
@@ -67,6 +70,7 @@ impl Default for QueueSeries {
             dead: Counter::default(),
             cancelled: Counter::default(),
             lapses: Counter::default(),
+            keys: Mutex::default(),
         }
     }
 }
@@ -137,7 +141,11 @@ impl QueueMetrics {
     pub(super) fn started(&self, jobs: &[Job], at: Time) {
         for job in jobs {
             let since = job.live.due.max(job.live.pushed_at);
-            self.series_of(&job.spec.queue, at).wait.observe(seconds(at.since(since)));
+            let (series, wait) = (self.series_of(&job.spec.queue, at), at.since(since));
+            series.wait.observe(seconds(wait));
+            if let Some(key) = &job.spec.fair {
+                series.keys.lock().unwrap_or_else(PoisonError::into_inner).observe(key, wait);
+            }
         }
     }
 
@@ -200,6 +208,27 @@ impl QueueCollector {
     }
 }
 
+impl QueueCollector {
+    /// Encodes the waits of the top keys of shared queues. The series that all other queues share has none: equal keys
+    /// of different queues have nothing to do with each other.
+    fn encode_key_waits(&self, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
+        let name = "crore_key_wait_seconds";
+        let kind = MetricType::Gauge;
+        let mut family = encoder.encode_descriptor(name, &sentence(name), None, kind)?;
+        for (queue, series) in self.0.iter().filter(|(queue, _)| queue != OTHERS) {
+            let keys = series.keys.lock().unwrap_or_else(PoisonError::into_inner).quantiles();
+            for (key, waits) in keys {
+                for ((quantile, _), ms) in QUANTILES.into_iter().zip(waits) {
+                    let labels =
+                        [("queue", queue.as_str()), ("key", key.as_str()), ("quantile", quantile)];
+                    family.encode_family(&labels)?.encode_gauge(&(ms as f64 / 1000.0))?;
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
 impl Collector for QueueCollector {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
         let encoder = &mut encoder;
@@ -208,6 +237,7 @@ impl Collector for QueueCollector {
         self.each(encoder, ("crore_job_wait_seconds", histogram), |series| &series.wait)?;
         self.each(encoder, ("crore_job_run_seconds", histogram), |series| &series.run)?;
         self.each(encoder, ("crore_lapses", counter), |series| &series.lapses)?;
+        self.encode_key_waits(encoder)?;
         let name = "crore_job_outcomes";
         let mut family = encoder.encode_descriptor(name, &sentence(name), None, counter)?;
         for (queue, series) in &self.0 {

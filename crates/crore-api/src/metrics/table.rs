@@ -27,8 +27,10 @@ const fn row(
 pub const METRICS: &[MetricRow] = &[
     row("crore_jobs", "gauge", &["queue", "state"], "Number of jobs"),
     row("crore_oldest_job_age_seconds", "gauge", &["queue"], "Time since the oldest ready job became available"),
+    row("crore_unrunnable_jobs", "gauge", &["queue"], "Ready jobs that require a version of their kind that no connected worker runs"),
     row("crore_jobs_pushed_total", "counter", &["queue"], "Jobs pushed by callers, by schedules and as follow-ups of other jobs"),
     row("crore_job_wait_seconds", "histogram", &["queue"], "Time from when a job became available until it was fetched"),
+    row("crore_key_wait_seconds", "gauge", &["queue", "key", "quantile"], "Recent waits of the twenty keys of a shared queue with most deliveries: median (0.5) and 99th percentile (0.99)"),
     row("crore_job_run_seconds", "histogram", &["queue"], "Time from the delivery of a job until its report or the end of its lease"),
     row("crore_job_outcomes_total", "counter", &["queue", "outcome"], "Outcomes of jobs: done, failed (and retried), dead, cancelled"),
     row("crore_lapses_total", "counter", &["queue"], "Leases that expired without a report: the worker crashed or was too slow"),

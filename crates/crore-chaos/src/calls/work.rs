@@ -1,5 +1,8 @@
 //! Fetching, renewing and reporting.
 
+use crore_core::version::KindVersions;
+use std::collections::BTreeMap;
+
 use crore_testkit::history::op::{RecordedItem, RecordedLease, RecordedOutcome};
 use crore_testkit::history::response::{
     RecordedDelivery, RecordedPush, RecordedRenewal, RecordedReport,
@@ -27,6 +30,7 @@ impl RecordingCaller {
         let op = RecordedOp::Fetch {
             queues: ask.queues.iter().map(|queue| name(queue)).collect(),
             kinds: None,
+            versions: KindVersions::default(),
             n: ask.n.unwrap_or(1),
             strict: ask.order == fetch::Order::Strict,
         };
@@ -150,6 +154,7 @@ pub(crate) fn fetch_from(queues: &[&str], n: usize) -> fetch::Fetch {
     fetch::Fetch {
         queues: queues.iter().map(|queue| (*queue).to_owned()).collect(),
         kinds: None,
+        versions: BTreeMap::new(),
         n: Some(n),
         wait: None,
         worker: None,

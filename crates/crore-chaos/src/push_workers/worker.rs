@@ -1,5 +1,6 @@
 //! A push worker: its address, its registrations, its deliveries and pending reports.
 
+use crore_core::version::KindVersions;
 use std::collections::VecDeque;
 use std::fmt;
 use std::net::{SocketAddr, TcpListener};
@@ -119,8 +120,13 @@ impl ChaosPushWorker {
     }
 
     fn begin_fetch(&self) -> PendingCall {
-        let fetch =
-            RecordedOp::Fetch { queues: vec![name(QUEUE)], kinds: None, n: 1, strict: false };
+        let fetch = RecordedOp::Fetch {
+            queues: vec![name(QUEUE)],
+            kinds: None,
+            versions: KindVersions::default(),
+            n: 1,
+            strict: false,
+        };
         self.context.recorder.invoke(self.name.as_str(), fetch)
     }
 

@@ -1,6 +1,7 @@
 //! A streaming worker: its identity, the deliveries it holds between two streams, and how it returns.
 
-use std::collections::VecDeque;
+use crore_core::version::KindVersions;
+use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -139,6 +140,7 @@ impl StreamWorker {
             held: named.iter().map(to_wire).collect(),
             runs_handlers: false,
             runners: Vec::new(),
+            versions: BTreeMap::new(),
         };
         (hello, named)
     }
@@ -184,7 +186,13 @@ impl StreamWorker {
         let StreamFilter { queues, kind, strict } = &self.filter;
         let queues = queues.iter().copied().map(name).collect();
         let kinds = kind.map(|kind| vec![name(kind)]);
-        let fetch = RecordedOp::Fetch { queues, kinds, n: 1, strict: *strict };
+        let fetch = RecordedOp::Fetch {
+            queues,
+            kinds,
+            versions: KindVersions::default(),
+            n: 1,
+            strict: *strict,
+        };
         self.context.recorder.invoke(self.name.as_str(), fetch)
     }
 }

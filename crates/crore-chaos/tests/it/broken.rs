@@ -1,6 +1,7 @@
 //! Histories with a planted violation: the verdict names the promise and lists the job's events.
 
 use crore_chaos::judge;
+use crore_core::version::KindVersions;
 use crore_core::{JobId, Name, NewJob, Payload, Spec, State};
 use crore_testkit::history::node::{DumpedJob, StoreDump};
 use crore_testkit::history::op::RecordedItem;
@@ -82,7 +83,13 @@ fn a_job_held_by_two_workers_is_reported() {
     let twice = |recorder: &Recorder| {
         for n in 1..=2 {
             let queues = vec![name("q")];
-            let op = RecordedOp::Fetch { queues, kinds: None, n: 1, strict: false };
+            let op = RecordedOp::Fetch {
+                queues,
+                kinds: None,
+                versions: KindVersions::default(),
+                n: 1,
+                strict: false,
+            };
             let call = recorder.invoke(format!("worker-{n}"), op);
             let granted = RecordedDelivery {
                 id: JobId(1),

@@ -111,6 +111,13 @@ impl Worker {
         self
     }
 
+    /// Names the version of a kind that the worker runs: one to three numbers, such as `2.3.1`. Without it, the worker gets
+    /// no jobs of the kind that [require a version](crate::Job::worker_version).
+    pub fn kind_version(mut self, kind: impl Into<String>, version: impl Into<String>) -> Self {
+        self.hello.versions.insert(kind.into(), version.into());
+        self
+    }
+
     /// Serves the queues in strict order: a queue is served only while those before it are empty.
     pub fn strict(mut self) -> Self {
         self.hello.strict = true;

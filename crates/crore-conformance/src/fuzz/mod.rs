@@ -12,6 +12,7 @@ mod format;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
+use crore_core::version::KindVersions;
 use crore_core::{JobId, Name, NewJob, Payload, Spec, State};
 use crore_store::embedded::disk::{Disk, MemoryDisk, OpenMode};
 use crore_store::embedded::{Embedded, Options};
@@ -104,7 +105,14 @@ fn exercise(store: &Embedded) {
     queues.dedup();
     let job = NewJob::from(Spec::new(name("q"), name("k"), Payload::json("{}")));
     let pushed = run(store, store.push(vec![job.clone(), job].into()));
-    let ask = Claim { queues, kinds: None, n: 20, order: QueueOrder::Merged, worker: name("w") };
+    let ask = Claim {
+        queues,
+        kinds: None,
+        versions: KindVersions::default(),
+        n: 20,
+        order: QueueOrder::Merged,
+        worker: name("w"),
+    };
     let claimed = run(store, store.claim(ask));
     let _ = (pushed, claimed);
     let _ = run(store, store.promote(50));

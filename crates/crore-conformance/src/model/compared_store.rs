@@ -2,14 +2,14 @@
 
 use crore_core::push::NewGroup;
 use crore_core::{Batch, Clock, JobId, Span, Time};
-use crore_store::jobs::{Claim, JobSelector, QueueOrder, Renew};
+use crore_store::jobs::{Claim, JobSelector, Renew};
 use crore_store::registry::{self, Define, Defined};
 use crore_store::{Error, Jobs, Registry, Store, Upkeep, Views};
 use crore_testkit::FakeClock;
 
 use super::normalize::NormalResponse;
 use super::observed::ObservedStore;
-use super::op::{DefinitionOp, GroupOpenness, GuardOp, ModelOp, NameIndex, PlannedJob, StepsBack};
+use super::op::{DefinitionOp, GroupOpenness, GuardOp, ModelOp, PlannedJob, StepsBack};
 use super::samples;
 use super::shrink::SeenCounts;
 
@@ -54,8 +54,17 @@ impl<'a> ComparedStore<'a> {
     async fn respond(&mut self, op: &ModelOp) -> Result<NormalResponse, Error> {
         match op {
             ModelOp::Push { groups, jobs } => self.push(groups, jobs).await,
-            ModelOp::Claim { queues, kinds, n, order, worker } => {
-                self.claim(queues, kinds.as_deref(), (*n, *order, *worker)).await
+            ModelOp::Claim { queues, kinds, versions, n, order, worker } => {
+                let kinds = kinds.as_ref().map(|kinds| kinds.iter().copied());
+                self.claim(Claim {
+                    queues: queues.iter().copied().map(samples::queue).collect(),
+                    kinds: kinds.map(|kinds| kinds.map(samples::kind).collect()),
+                    versions: samples::kind_versions(versions),
+                    n: *n,
+                    order: *order,
+                    worker: samples::worker(*worker),
+                })
+                .await
             }
             ModelOp::Renew(leases) => self.renew(leases).await,
             ModelOp::Apply(acts) => self.apply(acts).await,
@@ -90,19 +99,7 @@ impl<'a> ComparedStore<'a> {
         Ok(self.observed.pushes(pushes))
     }
 
-    async fn claim(
-        &mut self,
-        queues: &[NameIndex],
-        kinds: Option<&[NameIndex]>,
-        (n, order, worker): (usize, QueueOrder, NameIndex),
-    ) -> Result<NormalResponse, Error> {
-        let ask = Claim {
-            queues: queues.iter().copied().map(samples::queue).collect(),
-            kinds: kinds.map(|kinds| kinds.iter().copied().map(samples::kind).collect()),
-            n,
-            order,
-            worker: samples::worker(worker),
-        };
+    async fn claim(&mut self, ask: Claim) -> Result<NormalResponse, Error> {
         let claimed = self.traits.jobs.claim(ask).await?;
         Ok(self.observed.claimed(claimed))
     }

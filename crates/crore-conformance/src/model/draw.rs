@@ -80,9 +80,20 @@ fn claim() -> impl Strategy<Value = ModelOp> {
     let kinds = option::weighted(0.2, some(KINDS));
     let all = Just((0..QUEUES).collect::<Vec<_>>());
     let queues = prop_oneof![1 => some(QUEUES), 1 => all].prop_shuffle();
-    (queues, kinds, 0..=4_usize, order, 0..2_u8).prop_map(|(queues, kinds, n, order, worker)| {
-        ModelOp::Claim { queues, kinds, n, order, worker }
-    })
+    let version = || option::of(0..samples::VERSIONS.len() as NameIndex);
+    let versions = (version(), version()).prop_map(|(first, second)| {
+        [(0, first), (1, second)].into_iter().filter_map(|(kind, v)| Some((kind, v?))).collect()
+    });
+    (queues, kinds, versions, 0..=4_usize, order, 0..2_u8).prop_map(
+        |(queues, kinds, versions, n, order, worker)| ModelOp::Claim {
+            queues,
+            kinds,
+            versions,
+            n,
+            order,
+            worker,
+        },
+    )
 }
 
 const QUEUES: NameIndex = 3;
@@ -215,13 +226,14 @@ fn plan() -> BoxedStrategy<PlannedJob> {
         option::weighted(0.4, unique()),
         option::weighted(0.2, (0..2_u8, 0..3_u8)),
         limits(),
+        option::weighted(0.3, 0..samples::REQUIRED.len() as NameIndex),
         option::weighted(0.4, group_pick()),
         after(),
         policy(),
     );
     (position, keys)
         .prop_map(|((queue, kind, priority, payload, (due, deadline)), keys)| {
-            let (unique, client_id, limits, group, after, policy) = keys;
+            let (unique, client_id, limits, worker_version, group, after, policy) = keys;
             PlannedJob {
                 queue,
                 kind,
@@ -232,6 +244,7 @@ fn plan() -> BoxedStrategy<PlannedJob> {
                 unique,
                 client_id,
                 limits,
+                worker_version,
                 group,
                 after,
                 policy,

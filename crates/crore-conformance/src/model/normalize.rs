@@ -10,7 +10,7 @@ use crore_core::{Code, Delivery, GroupId, JobId, Name, Revision, Time};
 use crore_store::jobs::{Applied, Claimed, Pushed, PushedBatch, Renewed};
 use crore_store::registry::{Defined, RegistryEntry, RegistryTable};
 use crore_store::upkeep::{Lapses, Lead, Promoted};
-use crore_store::views::{JobCount, JobNotes, StatStep};
+use crore_store::views::{JobCount, JobNotes, RequiredVersion, StatStep};
 
 use super::observed::ObservedStore;
 
@@ -36,6 +36,7 @@ pub(super) enum NormalResponse {
     Notes(JobNotes),
     Stats(Vec<(Time, u64)>),
     Counts(Vec<JobCount>),
+    RequiredVersions(Vec<RequiredVersion>),
     Entries(Vec<RegistryEntry>),
     /// A response that the contract forbids.
     Wrong(String),

@@ -128,6 +128,7 @@ fn spec(plan: &PlannedJob) -> Spec {
     spec.unique = plan.unique.clone();
     spec.client_id = plan.client_id.map(samples::client_id);
     spec.limits = plan.limits.iter().copied().map(samples::limit_key).collect();
+    spec.worker_version = plan.worker_version.map(|n| Box::new(samples::worker_version(n)));
     let policy = &plan.policy;
     spec.retry.max_attempts = policy.max_attempts;
     spec.lease = policy.lease;

@@ -27,6 +27,8 @@ pub(super) enum ModelOp {
     Claim {
         queues: Vec<NameIndex>,
         kinds: Option<Vec<NameIndex>>,
+        /// Versions of kinds.
+        versions: Vec<(NameIndex, NameIndex)>,
         n: usize,
         order: QueueOrder,
         worker: NameIndex,
@@ -103,6 +105,7 @@ pub(super) struct PlannedJob {
     pub(super) client_id: Option<(NameIndex, NameIndex)>,
     /// Limits, sorted by name, each with its key value.
     pub(super) limits: Vec<(NameIndex, Option<NameIndex>)>,
+    pub(super) worker_version: Option<NameIndex>,
     pub(super) group: Option<GroupPick>,
     pub(super) after: Vec<(DependencyPick, DependencyCondition)>,
     pub(super) policy: PlannedPolicy,

@@ -45,12 +45,15 @@ impl Display for ModelOp {
                 }
                 joined(f, jobs, |f, plan| write!(f, "{plan}"))
             }
-            Self::Claim { queues, kinds, n, order, worker } => {
+            Self::Claim { queues, kinds, versions, n, order, worker } => {
                 write!(f, "claim {n} from ")?;
                 joined(f, queues, |f, queue| write!(f, "q{queue}"))?;
                 if let Some(kinds) = kinds {
                     f.write_str(" of ")?;
                     joined(f, kinds, |f, kind| write!(f, "k{kind}"))?;
+                }
+                if !versions.is_empty() {
+                    write!(f, " with {:?}", samples::kind_versions(versions))?;
                 }
                 write!(f, ", {order:?}, by w{worker}")
             }
@@ -136,6 +139,9 @@ impl Display for PlannedJob {
         for (limit, value) in &self.limits {
             write!(f, " limit l{limit}")?;
             value.map_or(Ok(()), |value| write!(f, ":v{value}"))?;
+        }
+        if let Some(version) = self.worker_version {
+            write!(f, " for versions {}", samples::worker_version(version))?;
         }
         self.group.map_or(Ok(()), |group| write!(f, " in {group}"))?;
         for (pick, needs) in &self.after {

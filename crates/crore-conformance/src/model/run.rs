@@ -162,6 +162,8 @@ impl ComparedStore<'_> {
         }
         if let Some((_, views)) = self.traits.rest {
             seen.push(("the counts".to_owned(), NormalResponse::Counts(views.counts(None).await?)));
+            let required = NormalResponse::RequiredVersions(views.required_versions(None).await?);
+            seen.push(("the required versions".to_owned(), required));
             for state in State::ALL {
                 let list = self.list(views, (state, None, None), 100).await?;
                 seen.push((format!("the list of {state:?} jobs"), list));

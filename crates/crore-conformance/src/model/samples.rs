@@ -5,6 +5,7 @@ use std::sync::Arc;
 use crore_core::job::ClientId;
 use crore_core::limit::{Limit, LimitKey};
 use crore_core::schedule::{Missed, Timing};
+use crore_core::version::{KindVersions, Version, VersionRequirement};
 use crore_core::{Encoding, Name, NewJob, Payload, Span, Spec};
 use crore_store::registry::{QueueSettings, RegistryTable, RegistryValue, Schedule};
 use crore_testkit::FakeClock;
@@ -51,6 +52,22 @@ pub(super) fn client_id((door, id): (NameIndex, NameIndex)) -> ClientId {
 
 pub(super) fn limit_key((limit, value): (NameIndex, Option<NameIndex>)) -> LimitKey {
     LimitKey { limit: name('l', limit), value: value.map(|value| format!("v{value}").into()) }
+}
+
+/// Required versions of jobs.
+pub(super) const REQUIRED: [&str; 3] = [">=2", "=1.1", "<2"];
+/// Versions of workers.
+pub(super) const VERSIONS: [&str; 3] = ["2.0.1", "1.1.9", "1"];
+
+pub(super) fn worker_version(n: NameIndex) -> VersionRequirement {
+    let text = REQUIRED[usize::from(n) % REQUIRED.len()];
+    VersionRequirement::parse("worker_version", text).expect("a requirement")
+}
+
+pub(super) fn kind_versions(versions: &[(NameIndex, NameIndex)]) -> KindVersions {
+    let version = |n: NameIndex| VERSIONS[usize::from(n) % VERSIONS.len()];
+    let version = |n| Version::parse("version", version(n)).expect("a version");
+    versions.iter().map(|(of, n)| (kind(*of), version(*n))).collect()
 }
 
 /// Names of a table's entries.

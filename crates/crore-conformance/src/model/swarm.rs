@@ -39,6 +39,7 @@ enum OpFamily {
     Schedules,
     Upkeep,
     Views,
+    Versions,
 }
 
 const FAMILIES: usize = 17;
@@ -53,7 +54,13 @@ impl Swarm {
         let half = || bits::u32::between(0, FAMILIES);
         (half(), half(), any::<bool>()).prop_map(move |(some, others, more)| {
             let whole =
-                [OpFamily::Deadlines, OpFamily::Schedules, OpFamily::Upkeep, OpFamily::Views];
+                [
+                    OpFamily::Deadlines,
+                    OpFamily::Schedules,
+                    OpFamily::Upkeep,
+                    OpFamily::Views,
+                    OpFamily::Versions,
+                ];
             let beyond = whole.iter().fold(0, |bits, family| bits | bit(*family));
             let swarm = if more { some | others } else { some };
             Self(if reach == ModelReach::Whole { swarm } else { swarm & !beyond })
@@ -85,7 +92,11 @@ impl Swarm {
             ModelOp::Renew(_) => self.has(OpFamily::Renewals),
             ModelOp::Upkeep(_) => self.has(OpFamily::Upkeep),
             ModelOp::View(_) => self.has(OpFamily::Views),
-            ModelOp::Claim { .. } | ModelOp::Advance(_) | ModelOp::Look => true,
+            ModelOp::Claim { versions, .. } => {
+                versions.retain(|_| self.has(OpFamily::Versions));
+                true
+            }
+            ModelOp::Advance(_) | ModelOp::Look => true,
             ModelOp::Holders => self.has(OpFamily::Unique),
         };
         stays.then_some(op)
@@ -141,6 +152,7 @@ impl Swarm {
             plan.unique = plan.unique.take().filter(|_| self.has(OpFamily::Unique));
             plan.client_id = plan.client_id.filter(|_| self.has(OpFamily::ClientIds));
             plan.group = plan.group.filter(|_| self.has(OpFamily::Groups));
+            plan.worker_version = plan.worker_version.filter(|_| self.has(OpFamily::Versions));
             plan.limits.retain(|_| self.has(OpFamily::Limits));
             plan.after.retain(|(pick, _)| {
                 self.has(OpFamily::Dependencies)

@@ -119,6 +119,8 @@ pub struct JobFeatures {
     pub unfenced: bool,
     /// Whether some jobs are removed as soon as they are done.
     pub removed_when_done: bool,
+    /// Whether some jobs require a version, and some workers name one.
+    pub versions: bool,
 }
 
 /// Admin actions.
@@ -196,6 +198,7 @@ impl SimConfig {
         config.admin.programs = half(&mut SimRng::new(seed ^ 0x00fa_cade));
         if generation != Generation::First {
             config.faults.draw_second_generation(&mut SimRng::new(seed ^ 0x0bad_cafe));
+            config.jobs.versions = SimRng::new(seed ^ 0x0ddb_a115).one_in(3);
         }
         if generation == Generation::Third {
             config.jobs.deadlines = SimRng::new(seed ^ 0x0dea_d11e).one_in(3);
@@ -304,6 +307,7 @@ impl JobFeatures {
             results: half(rng),
             unfenced: rng.one_in(4),
             removed_when_done: rng.one_in(3),
+            versions: false,
         }
     }
 }

@@ -198,6 +198,10 @@ impl SimContext {
         (0..self.config.jobs.queues).map(|n| name(&format!("q{n}"))).collect()
     }
 
+    pub(super) fn kinds(&self) -> Vec<Name> {
+        (0..self.config.jobs.kinds).map(|n| name(&format!("k{n}"))).collect()
+    }
+
     pub(super) fn kind(&mut self) -> Name {
         let n = self.rng.below(self.config.jobs.kinds);
         name(&format!("k{n}"))

@@ -4,6 +4,7 @@ use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
 use crore_core::machine::{JobEvent, Outcome, Report};
+use crore_core::version::{KindVersions, Version};
 use crore_core::{Clock, Span, State};
 use crore_store::Error;
 use crore_store::jobs::{Claim, QueueOrder};
@@ -237,9 +238,19 @@ pub(super) async fn run_ready_jobs(link: CallerLink) {
     loop {
         let queues = link.context().queues();
         let (order, n) = (QueueOrder::Merged, 20);
-        let request =
-            Claim { queues: queues.clone(), kinds: None, n, order, worker: name("drain") };
-        let call = link.call(RecordedOp::Fetch { queues, kinds: None, n, strict: false });
+        // Satisfies every requirement of `pusher`.
+        let newest = Version::new([2, 0, 0])
+            .map(|newest| link.context().kinds().into_iter().map(|kind| (kind, newest)).collect());
+        let versions: KindVersions = newest.unwrap_or_default();
+        let request = Claim {
+            queues: queues.clone(),
+            kinds: None,
+            versions: versions.clone(),
+            n,
+            order,
+            worker: name("drain"),
+        };
+        let call = link.call(RecordedOp::Fetch { queues, kinds: None, versions, n, strict: false });
         let (now, jobs) = match link.fetch(request, Span::ZERO).await {
             Ok(fetched) => fetched,
             Err(error) => return call.failed(&error),

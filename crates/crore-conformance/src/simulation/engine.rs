@@ -79,8 +79,8 @@ pub enum EventResult {
 /// A caller that waits at an engine.
 #[derive(Debug, Clone)]
 pub(super) enum EngineWaiter {
-    /// For jobs of these queues, perhaps only of these kinds.
-    Fetch(Vec<Name>, Option<Vec<Name>>),
+    /// For the jobs of this claim.
+    Fetch(Box<Claim>),
     /// For this job to end.
     Result(JobId),
 }
@@ -113,8 +113,7 @@ impl CallerLink {
             let claimed = self.store.claim(ask).await?;
             return Ok((Some(claimed.now), claimed.jobs));
         };
-        let asleep =
-            self.register_waiter(EngineWaiter::Fetch(ask.queues.clone(), ask.kinds.clone()));
+        let asleep = self.register_waiter(EngineWaiter::Fetch(Box::new(ask.clone())));
         let jobs = engine.fetch(ask, wait).await?;
         drop(asleep);
         Ok((jobs.first().map(|job| job.live.started_at), jobs))

@@ -10,6 +10,7 @@ use crore_core::limit::LimitKey;
 use crore_core::push::{GroupRef, NewDependency, NewDependencyTarget, NewGroup};
 use crore_core::retry::{Backoff, Retry};
 use crore_core::unique::{Unique, UniqueHold};
+use crore_core::version::VersionRequirement;
 use crore_core::{Batch, Encoding, NewJob, Payload, Span, Spec};
 use crore_store::Error;
 use crore_store::jobs::Pushed;
@@ -184,6 +185,12 @@ pub(super) fn new_job(context: &mut SimContext) -> NewJob {
         let value = rng.choose([None, Some("a"), Some("b")]).map(Into::into);
         let limit = name(rng.choose(["l0", "l1"]));
         spec.limits.push(LimitKey { limit, value });
+    }
+    if jobs.versions && rng.one_in(3) {
+        // Version 2 satisfies all of them.
+        let text = rng.choose([">=1", ">=2", "=2", ">=1 <3"]);
+        let required = VersionRequirement::parse("worker_version", text).expect("a requirement");
+        spec.worker_version = Some(Box::new(required));
     }
     if context.has_engine {
         spec.limits = context.limits_of(&spec);

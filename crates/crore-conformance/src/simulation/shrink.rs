@@ -105,6 +105,7 @@ const SIMPLER: [Simpler; 25] = [
     |config| config.jobs = JobFeatures { max_batch: 1, ..config.jobs.clone() },
     |config| config.jobs = JobFeatures { max_payload: 0, ..config.jobs.clone() },
     |config| config.jobs = JobFeatures { priorities: false, delays: false, ..config.jobs.clone() },
+    |config| config.jobs = JobFeatures { versions: false, ..config.jobs.clone() },
     |config| config.jobs = JobFeatures { fire_and_forget: false, ..config.jobs.clone() },
     |config| config.jobs = JobFeatures { keys: None, ..config.jobs.clone() },
     |config| {

@@ -1,7 +1,8 @@
 //! Callers that wait at an engine: checks that no wake-up is missed.
 
-use crore_core::{Clock, Name, Span, State};
+use crore_core::{Clock, Name, Span, Spec, State};
 use crore_store::Error;
+use crore_store::jobs::Claim;
 use crore_store::registry::{Define, RegistryTable, RegistryValue};
 use crore_store::views::ListQuery;
 
@@ -80,7 +81,7 @@ async fn check_missed_wake_ups(link: CallerLink) {
     for waiter in waiters {
         let missed = match &waiter {
             EngineWaiter::Result(id) => has_ended(&link, *id).await,
-            EngineWaiter::Fetch(queues, kinds) => is_ready(&link, queues, kinds.as_deref()).await,
+            EngineWaiter::Fetch(ask) => is_ready(&link, ask).await,
         };
         match missed {
             Ok(true) => link.context().violation(format!("missed wake-up: {waiter:?}")),
@@ -96,11 +97,7 @@ async fn has_ended(link: &CallerLink, id: crore_core::JobId) -> Result<bool, Err
 }
 
 /// Whether there is a job that nothing holds back.
-async fn is_ready(
-    link: &CallerLink,
-    queues: &[Name],
-    kinds: Option<&[Name]>,
-) -> Result<bool, Error> {
+async fn is_ready(link: &CallerLink, ask: &Claim) -> Result<bool, Error> {
     let paused: Vec<Name> = link
         .store
         .entries(RegistryTable::Queues, None, usize::MAX)
@@ -109,12 +106,15 @@ async fn is_ready(
         .filter(|entry| matches!(&entry.value, RegistryValue::Queue(settings) if settings.paused))
         .map(|entry| entry.name)
         .collect();
-    for queue in queues.iter().filter(|queue| !paused.contains(queue)) {
+    for queue in ask.queues.iter().filter(|queue| !paused.contains(queue)) {
         let (state, queue) = (State::Ready, Some(queue.clone()));
         let query = ListQuery { state, queue, kind: None, after: None, n: usize::MAX };
         let page = link.store.list(query).await?;
-        let wanted = |kind: &Name| kinds.is_none_or(|kinds| kinds.contains(kind));
-        if page.jobs.iter().any(|job| job.spec.limits.is_empty() && wanted(&job.spec.kind)) {
+        let wanted = |spec: &Spec| {
+            ask.kinds.as_ref().is_none_or(|kinds| kinds.contains(&spec.kind))
+                && ask.versions.satisfy(&spec.kind, spec.worker_version.as_deref())
+        };
+        if page.jobs.iter().any(|job| job.spec.limits.is_empty() && wanted(&job.spec)) {
             return Ok(true);
         }
     }

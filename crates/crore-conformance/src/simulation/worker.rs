@@ -2,6 +2,7 @@
 
 use crore_core::job::{MAX_HISTORY, ReportFencing};
 use crore_core::machine::{self, JobEvent, Report, RetryDirective};
+use crore_core::version::{KindVersions, Version};
 use crore_core::{Job, Span, State};
 use crore_store::jobs::{Claim, QueueOrder, Renew, Renewed};
 use crore_store::views::Note;
@@ -23,8 +24,8 @@ pub(super) async fn fetch(link: CallerLink, worker: usize) {
         (draw_claim(&mut context, worker), draw_wait(&mut context))
     };
     let strict = request.order == QueueOrder::Strict;
-    let (queues, kinds, n) = (request.queues.clone(), request.kinds.clone(), request.n);
-    let call = link.call(RecordedOp::Fetch { queues, kinds, n, strict });
+    let Claim { queues, kinds, versions, n, .. } = request.clone();
+    let call = link.call(RecordedOp::Fetch { queues, kinds, versions, n, strict });
     match link.fetch(request, wait).await {
         Ok((now, jobs)) => {
             if !call
@@ -78,9 +79,23 @@ fn draw_claim(context: &mut SimContext, worker: usize) -> Claim {
         queues = vec![context.queue()];
     }
     let kinds = context.rng.one_in(5).then(|| vec![context.kind()]);
+    let versions = draw_versions(context);
     let order = context.rng.choose([QueueOrder::Merged, QueueOrder::Merged, QueueOrder::Strict]);
     let n = context.rng.between(1, context.config.callers.max_claim) as usize;
-    Claim { queues, kinds, n, order, worker: name(&format!("w{worker}")) }
+    Claim { queues, kinds, versions, n, order, worker: name(&format!("w{worker}")) }
+}
+
+/// A version for some kinds.
+fn draw_versions(context: &mut SimContext) -> KindVersions {
+    if !context.config.jobs.versions {
+        return KindVersions::default();
+    }
+    let mut versions = Vec::new();
+    for kind in context.kinds() {
+        let version = context.rng.choose([None, Some([1, 0, 0]), Some([2, 0, 0])]);
+        versions.extend(version.and_then(Version::new).map(|version| (kind, version)));
+    }
+    versions.into_iter().collect()
 }
 
 fn hold_job(context: &mut SimContext, job: &Job, worker: usize) {
@@ -283,9 +298,15 @@ pub(super) async fn note(link: CallerLink, job: Job) {
 /// Waits up to an hour for one job of any queue, and holds it.
 pub(super) async fn fetch_waiting(link: CallerLink) {
     let (queues, n, order) = (link.context().queues(), 1, QueueOrder::Merged);
-    let call =
-        link.call(RecordedOp::Fetch { queues: queues.clone(), kinds: None, n, strict: false });
-    let request = Claim { queues, kinds: None, n, order, worker: name("w0") };
+    let call = link.call(RecordedOp::Fetch {
+        queues: queues.clone(),
+        kinds: None,
+        versions: KindVersions::default(),
+        n,
+        strict: false,
+    });
+    let versions = KindVersions::default();
+    let request = Claim { queues, kinds: None, versions, n, order, worker: name("w0") };
     match link.fetch(request, Span::from_secs(3600)).await {
         Ok((now, jobs)) => {
             call.ok(

@@ -6,6 +6,7 @@ use crore_core::limit::LimitKey;
 use crore_core::push::{GroupRef, NewDependency, NewDependencyTarget, NewGroup};
 use crore_core::retry::Retry;
 use crore_core::unique::{Unique, UniqueHold};
+use crore_core::version::VersionRequirement;
 use crore_core::{Batch, Name, NewJob, Payload, Span};
 
 pub(super) const SECOND: Span = Span::from_secs(1);
@@ -93,6 +94,12 @@ pub(super) trait NewJobBuilder: Sized {
     fn limit_for(self, limit: &str, value: &str) -> Self {
         let key = LimitKey { limit: name(limit), value: Some(value.into()) };
         self.with(|job| job.spec.limits.push(key))
+    }
+
+    /// Requires versions of its kind.
+    fn for_versions(self, text: &str) -> Self {
+        let required = VersionRequirement::parse("worker_version", text).expect("a requirement");
+        self.with(|job| job.spec.worker_version = Some(Box::new(required)))
     }
 
     /// Shares its queue under a key.

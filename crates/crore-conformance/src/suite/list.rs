@@ -322,6 +322,19 @@ macro_rules! conformance_whole_list {
                 a_tick_of_a_changed_or_removed_schedule_is_stale;
             unique:
                 an_expired_lock_is_pruned;
+            versions:
+                a_claim_without_versions_gets_no_job_that_requires_one
+                a_claim_gets_the_jobs_whose_requirement_its_version_satisfies
+                a_version_counts_for_its_kind_only
+                jobs_with_and_without_a_requirement_keep_their_order
+                a_queue_in_strict_order_has_its_versioned_jobs_first
+                limits_hold_over_all_required_versions
+                a_key_has_one_turn_over_all_its_required_versions
+                a_paused_queue_delivers_no_version
+                a_returned_job_keeps_its_requirement
+                an_edited_requirement_applies
+                lists_and_counts_include_jobs_that_require_versions
+                required_versions_are_counted_while_jobs_are_ready;
             wakes:
                 a_push_wakes_its_queue
                 every_hook_is_called

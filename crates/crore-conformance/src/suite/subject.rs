@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use crore_core::limit::Limit;
 use crore_core::machine::{Change, JobEvent, NextRecord, Outcome, RetryDirective, decide};
+use crore_core::version::KindVersions;
 use crore_core::{Batch, Clock, Job, JobId, NewJob, Span, Time};
 use crore_store::jobs::{
     Applied, Claim, Claimed, Pushed, PushedBatch, QueueOrder, Renew, Renewed, StoreWrite,
@@ -232,7 +233,14 @@ impl<S: Jobs + Registry + ?Sized> Subject<S> {
 /// A merged claim of any kind.
 pub(super) fn claim(queues: &[&str], n: usize) -> Claim {
     let queues = queues.iter().map(|queue| name(queue)).collect();
-    Claim { queues, kinds: None, n, order: QueueOrder::Merged, worker: name("worker") }
+    Claim {
+        queues,
+        kinds: None,
+        versions: KindVersions::default(),
+        n,
+        order: QueueOrder::Merged,
+        worker: name("worker"),
+    }
 }
 
 pub(super) fn ids(jobs: &[Job]) -> Vec<JobId> {

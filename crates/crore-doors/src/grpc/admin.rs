@@ -70,6 +70,28 @@ impl admin_server::Admin for AdminService {
         empty_response(format!("queue {queue}"), done)
     }
 
+    async fn get_queue(&self, request: Request<v1::QueueRef>) -> AdminReply<v1::Queue> {
+        let grant = grant(&request)?;
+        let queue = name("queue", &request.into_inner().queue)?;
+        let queue = self.0.api().get_queue(&grant, &queue).await?.value;
+        Ok(Response::new(queue.into()))
+    }
+
+    async fn change_queue(
+        &self,
+        request: Request<v1::ChangeQueueRequest>,
+    ) -> AdminReply<v1::Queue> {
+        let grant = grant(&request)?;
+        let request = request.into_inner();
+        let queue = name("queue", &request.queue)?;
+        let changes = request.read().map_err(invalid)?;
+        let api = self.0.api();
+        let changed = api.change_queue(&grant, &queue, changes, &IfMatch::ANY).await?.value;
+        let mut response = Response::new(changed.into());
+        response.extensions_mut().insert(AuditDetails(format!("queue {queue}")));
+        Ok(response)
+    }
+
     async fn list_schedules(&self, request: Request<v1::Nothing>) -> AdminReply<v1::Schedules> {
         let grant = grant(&request)?;
         let schedules = self.0.api().list_schedules(&grant).await?;
@@ -163,6 +185,7 @@ impl admin_server::Admin for AdminService {
                 version: stream.version.unwrap_or_default(),
                 queues: stream.queues,
                 kinds: stream.kinds,
+                versions: stream.versions,
                 slots: stream.slots as u32,
                 running: stream.running as u32,
                 since_ms: stream.since.0.as_millis(),

@@ -88,6 +88,8 @@ const CALLS: &[(&str, RequiredAccess)] = &[
     ("/crore.v1.Admin/Counts",         READ),
     ("/crore.v1.Admin/PauseQueue",     OPERATE),
     ("/crore.v1.Admin/ResumeQueue",    OPERATE),
+    ("/crore.v1.Admin/GetQueue",       READ),
+    ("/crore.v1.Admin/ChangeQueue",    OPERATE),
     ("/crore.v1.Admin/ListSchedules",  READ),
     ("/crore.v1.Admin/SetSchedule",    DEFINE),
     ("/crore.v1.Admin/DeleteSchedule", DEFINE),

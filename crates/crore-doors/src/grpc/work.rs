@@ -4,6 +4,7 @@ use crore::fetch::Fetch;
 use crore::store::jobs::{Renew, Renewed};
 use crore_api::AdmittedCall;
 use crore_api::calls::restrict_fetch;
+use crore_api::params::kind_versions;
 use crore_core::{Delivery, JobId, Span};
 use crore_wire::grpc::v1::{self, work_server};
 use crore_wire::worker::JobDelivery;
@@ -46,6 +47,8 @@ impl work_server::Work for WorkService {
             wait,
             ..fetch_for(&request.queues, &request.kinds, request.strict, worker).map_err(invalid)?
         };
+        fetch.versions =
+            kind_versions(&request.versions, fetch.kinds.as_deref()).map_err(invalid)?;
         restrict_fetch(&grant, &mut fetch).map_err(invalid)?;
         let jobs = self.0.engine().fetch(fetch).await.map_err(failed)?;
         let jobs = self.0.engine().deliveries().hand_over(jobs).await.map_err(failed)?;

@@ -15,6 +15,7 @@ use crore::store::jobs::QueueOrder;
 use crore_api::Grant;
 use crore_api::calls::restrict_fetch;
 use crore_core::machine::Outcome;
+use crore_core::version::KindVersions;
 use crore_core::{Code, Invalid, Job, Name, Span};
 use crore_wire::grpc::lakh::{self, JobResult};
 use crore_wire::worker::DeliveryRef;
@@ -118,6 +119,7 @@ impl JoinedStream {
             also: lightjq_jobs(&grant, &queues),
             queues,
             kinds: None,
+            versions: KindVersions::default(),
             handled: None,
             n: 1,
             order: QueueOrder::Merged,

@@ -6,6 +6,7 @@ use std::task::{Context, Poll};
 
 use crore::Error;
 use crore::fetch::Fetch;
+use crore::resources::WorkerVersions;
 use crore::store::views::Note;
 use crore_api::{Fault, Grant, planted};
 use crore_core::{Code, Job};
@@ -36,6 +37,8 @@ pub(super) struct ActiveSession {
     polling_mode: PollingMode,
     incarnation: Arc<Incarnation>,
     fetch_template: Fetch,
+    /// Its versions are known to the engine while it is connected.
+    _versions: Option<WorkerVersions>,
     slots: usize,
     /// The worker takes no more jobs.
     is_draining: bool,
@@ -63,6 +66,7 @@ impl ActiveSession {
         Self {
             polling_mode: mode,
             incarnation,
+            _versions: doors.engine().deliveries().connect_versions(profile.fetch_template()),
             fetch_template: profile.fetch_template().clone(),
             slots: profile.slots(),
             is_draining: false,

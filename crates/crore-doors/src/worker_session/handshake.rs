@@ -7,8 +7,9 @@ use crore::fetch::Fetch;
 use crore::store::jobs::{QueueOrder, Renew, Renewed};
 use crore::{Engine, Error};
 use crore_api::calls::restrict_fetch;
-use crore_api::params::names;
+use crore_api::params::{kind_versions, names};
 use crore_api::{Grant, planted};
+use crore_core::version::KindVersions;
 use crore_core::{Code, Invalid, Job, Name, OwnerId, Span};
 use crore_wire::worker::{DeliveryRef, Hello, ServerMessage, Welcome};
 
@@ -110,6 +111,7 @@ pub(crate) fn fetch_for(
     Ok(Fetch {
         queues: names("queues", queues)?,
         kinds: (!kinds.is_empty()).then(|| names("kinds", kinds)).transpose()?,
+        versions: KindVersions::default(),
         also: Vec::new(),
         handled: None,
         n: 1,
@@ -138,7 +140,8 @@ fn fetch_from_hello(hello: &Hello) -> Result<Fetch, Invalid> {
         return Err(Invalid::new(Code::CountRange, "runners", why));
     }
     let handled = hello.runs_handlers.then(|| names("runners", runners)).transpose()?;
-    Ok(Fetch { wait: FETCH_WAIT, handled, ..request })
+    let versions = kind_versions(&hello.versions, request.kinds.as_deref())?;
+    Ok(Fetch { wait: FETCH_WAIT, handled, versions, ..request })
 }
 
 /// A registered worker, and the response to its hello.

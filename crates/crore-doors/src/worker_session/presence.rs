@@ -2,6 +2,7 @@
 
 use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
 
+use crore_core::version::KindVersions;
 use crore_core::{Name, Time};
 use crore_wire::api::workers::WorkerStream;
 use crore_wire::units::Moment;
@@ -13,6 +14,7 @@ use super::handshake::Profile;
 pub(super) struct Presence {
     queues: Vec<Name>,
     kinds: Vec<Name>,
+    versions: KindVersions,
     version: String,
     slots: AtomicUsize,
     since: Time,
@@ -26,6 +28,7 @@ impl Presence {
         Self {
             queues: profile.fetch_template().queues.clone(),
             kinds: profile.fetch_template().kinds.clone().unwrap_or_default(),
+            versions: profile.fetch_template().versions.clone(),
             version: profile.version().to_owned(),
             slots: AtomicUsize::new(profile.slots()),
             since: now,
@@ -52,13 +55,14 @@ impl Presence {
     }
 
     pub(super) fn shown(&self, incarnation: &str, running: usize) -> WorkerStream {
-        let Self { queues, kinds, version, slots, since, last_message_ms, .. } = self;
+        let Self { queues, kinds, versions, version, slots, since, last_message_ms, .. } = self;
         let last_message = Time::from_millis(last_message_ms.load(Ordering::Relaxed));
         WorkerStream {
             incarnation: incarnation.to_owned(),
             version: (!version.is_empty()).then(|| version.clone()),
             queues: queues.iter().map(Name::to_string).collect(),
             kinds: kinds.iter().map(Name::to_string).collect(),
+            versions: versions.iter().map(|(k, v)| (k.to_string(), v.to_string())).collect(),
             slots: slots.load(Ordering::Relaxed),
             running,
             since: Moment(*since),

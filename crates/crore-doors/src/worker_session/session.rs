@@ -228,8 +228,9 @@ impl Drop for WorkerSession {
 /// Approximate memory of the names in a hello, which are kept twice while the session lasts.
 fn hello_bytes(hello: &Hello) -> usize {
     const NAME_BYTES: usize = 64;
-    let Hello { queues, kinds, runners, name, .. } = hello;
+    let Hello { queues, kinds, runners, name, versions, .. } = hello;
     let names = [queues, kinds, runners].into_iter().flatten().chain([name]);
+    let names = names.chain(versions.keys());
     names.map(|name| 2 * (name.len() + NAME_BYTES)).sum()
 }
 

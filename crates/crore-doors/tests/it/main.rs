@@ -29,4 +29,5 @@ mod server;
 mod slow;
 mod slow_responses;
 mod tls;
+mod versions;
 mod waits;

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use crore_core::limit::{Limit, LimitKey};
 use crore_core::machine::{JobEvent, Outcome, Report, decide};
 use crore_core::unique::{Unique, UniqueHold};
+use crore_core::version::KindVersions;
 use crore_core::{Job, JobId, Name, NewJob, Payload, Span, Spec};
 use crore_remote::redis::{Redis, RedisOptions};
 use crore_store::jobs::{Applied, Claim, JobSelector, Pushed, QueueOrder, StoreWrite};
@@ -71,6 +72,7 @@ pub(crate) async fn claim(store: &Redis, queue: &str, n: usize) -> Vec<Job> {
     let ask = Claim {
         queues: vec![name(queue)],
         kinds: None,
+        versions: KindVersions::default(),
         n,
         order: QueueOrder::Merged,
         worker: name("w"),
@@ -215,6 +217,7 @@ async fn claim_after_trouble(store: &Redis) -> usize {
     let ask = || Claim {
         queues: vec![name("q")],
         kinds: None,
+        versions: KindVersions::default(),
         n: 99,
         order: QueueOrder::Merged,
         worker: name("w"),

@@ -26,6 +26,8 @@ pub(crate) fn list(mut call: CommandContext, command: &WorkerCommand) -> anyhow:
                 ("WORKER", "/name"),
                 ("VERSION", "/stream/version"),
                 ("QUEUES", "/stream/queues"),
+                ("KINDS", "/stream/kinds"),
+                ("KIND VERSIONS", "/stream/versions"),
                 ("SLOTS", "/stream/slots"),
                 ("RUNNING", "/stream/running"),
                 ("SINCE", "/stream/since"),

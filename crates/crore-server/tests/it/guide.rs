@@ -50,6 +50,7 @@ pages! {
     running_a_server, "docs/guide/running-a-server.md", ["made backup `monday`", "no damage"];
     schedules, "docs/guide/schedules.md", ["nightly"];
     unique_jobs, "docs/guide/unique-jobs.md", ["duplicate of job 1\n", "duplicate of job 3\n"];
+    versions, "docs/guide/versions.md", [];
     workers, "docs/guide/workers.md", [];
 }
 

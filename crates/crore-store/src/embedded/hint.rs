@@ -24,7 +24,9 @@ use crore_core::job::ClientId;
 use crore_core::limit::LimitKey;
 use crore_core::{JobId, Name, State, Time};
 
-use super::codec::{ByteReader, Damaged, LiveHead, Put, peek_live, peek_spec};
+use super::codec::{
+    ByteReader, Damaged, LiveHead, Put, SpecHead, get_version, peek_live, peek_spec, put_version,
+};
 use super::frame::{FrameHeader, NUMBER_LIMIT};
 use super::record::{Hole, LogRecord, Meta, RecordLocation, read_number};
 use super::segment::VERSION;
@@ -32,11 +34,41 @@ use crate::local::{LaneKey, SideKey, indexed_deadline};
 
 const MAGIC: &[u8; 8] = b"crorehnt";
 
-/// Magic of a hint with fair keys, which a lane has at its end.
-const MAGIC_FAIR: &[u8; 8] = b"crorehnf";
+/// Magic of an [extended](HintFormat::Extended) hint.
+const MAGIC_EXTENDED: &[u8; 8] = b"crorehnx";
 
-/// Magic of a hint with deadlines, which a job has after the end of its result. Its lanes have fair keys, too.
-const MAGIC_DEADLINES: &[u8; 8] = b"crorehnd";
+/// The fields of a hint. A hint is extended only if its jobs need it, so that versions of crore that know less can read
+/// the others; they rebuild an extended hint.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum HintFormat {
+    Plain,
+    /// Jobs may have a deadline, and a lane ends with its fair key and its required version.
+    Extended,
+}
+
+impl HintFormat {
+    fn of(builder: &HintBuilder) -> Self {
+        let mut jobs = builder.jobs.iter().filter_map(|item| item.job.as_ref());
+        let has_deadlines = jobs.any(|job| job.deadline.is_some());
+        let is_extended = |lane: &LaneKey| lane.fair.is_some() || lane.version.is_some();
+        if has_deadlines || builder.lanes.iter().any(is_extended) {
+            Self::Extended
+        } else {
+            Self::Plain
+        }
+    }
+
+    const fn magic(self) -> &'static [u8; 8] {
+        match self {
+            Self::Plain => MAGIC,
+            Self::Extended => MAGIC_EXTENDED,
+        }
+    }
+
+    fn from_magic(magic: &[u8]) -> Option<Self> {
+        [Self::Plain, Self::Extended].into_iter().find(|format| format.magic() == magic)
+    }
+}
 
 /// The state of one job after a segment.
 #[derive(Debug, Clone, PartialEq)]
@@ -123,7 +155,7 @@ impl HintBuilder {
         match LogRecord::read(body)? {
             LogRecord::Put { id, spec, live } => {
                 let head = peek_spec(&mut ByteReader::new(spec))?;
-                let lane = self.lane(head.queue, head.kind, head.limits, head.fair)?;
+                let lane = self.lane(&head)?;
                 let live = self.live(id, live)?;
                 let item = job_item((location, location), (Some(lane), head.priority), live);
                 self.set(id, Some(HintJob { client: head.client_id, ..item }));
@@ -192,25 +224,21 @@ impl HintBuilder {
         Ok(head)
     }
 
-    fn lane(
-        &mut self,
-        queue: &str,
-        kind: &str,
-        limits: Vec<LimitKey>,
-        fair: Option<FairKey>,
-    ) -> Result<u32, Damaged> {
+    fn lane(&mut self, head: &SpecHead<'_>) -> Result<u32, Damaged> {
         // Jobs of one lane tend to be adjacent.
         let same = |lane: &LaneKey| {
-            lane.queue.as_str() == queue
-                && lane.kind.as_str() == kind
-                && lane.limits == limits
-                && lane.fair == fair
+            lane.queue.as_str() == head.queue
+                && lane.kind.as_str() == head.kind
+                && lane.limits == head.limits
+                && lane.fair == head.fair
+                && lane.version == head.version
         };
         if let Some(last) = self.lanes.last().filter(|lane| same(lane)) {
             return Ok(self.numbers.get(last).copied().unwrap_or_default());
         }
         let name = |text| Name::new("name", text).map_err(|_| Damaged("invalid name"));
-        let key = LaneKey { queue: name(queue)?, kind: name(kind)?, limits, fair };
+        let (queue, kind, limits) = (name(head.queue)?, name(head.kind)?, head.limits.clone());
+        let key = LaneKey { queue, kind, limits, fair: head.fair.clone(), version: head.version };
         if let Some(number) = self.numbers.get(&key) {
             return Ok(*number);
         }
@@ -236,15 +264,8 @@ impl HintBuilder {
         out.put_var(self.meta.last_delivery);
         out.put_var(self.meta.revision);
         out.put_var(self.lanes.len() as u64);
-        let mut jobs = self.jobs.iter().filter_map(|item| item.job.as_ref());
-        let has_deadlines = jobs.any(|job| job.deadline.is_some());
-        let is_fair = has_deadlines || self.lanes.iter().any(|lane| lane.fair.is_some());
-        for lane in &self.lanes {
-            put_lane(lane, &mut out);
-            if is_fair {
-                out.put_option(lane.fair.as_ref().map(FairKey::as_str), Put::put_text);
-            }
-        }
+        let format = HintFormat::of(&self);
+        self.lanes.iter().for_each(|lane| put_lane(lane, format, &mut out));
         out.put_var(self.jobs.len() as u64);
         let mut before = JobId(0);
         let mut order: Vec<(JobId, u32)> = self.positions.into_iter().collect();
@@ -257,11 +278,7 @@ impl HintBuilder {
         out.put_var(self.sides.len() as u64);
         self.sides.values().for_each(|body| out.put_chunk(body));
         let mut all = Vec::with_capacity(out.len() + 16);
-        all.extend_from_slice(match (has_deadlines, is_fair) {
-            (true, _) => MAGIC_DEADLINES,
-            (false, true) => MAGIC_FAIR,
-            (false, false) => MAGIC,
-        });
+        all.extend_from_slice(format.magic());
         all.put_u32(VERSION);
         all.put_u32(crc32c::crc32c(&out));
         all.extend_from_slice(&out);
@@ -295,13 +312,17 @@ fn job_item(
     }
 }
 
-fn put_lane(lane: &LaneKey, out: &mut Vec<u8>) {
+fn put_lane(lane: &LaneKey, format: HintFormat, out: &mut Vec<u8>) {
     out.put_text(lane.queue.as_str());
     out.put_text(lane.kind.as_str());
     out.put_var(lane.limits.len() as u64);
     for key in &lane.limits {
         out.put_text(key.limit.as_str());
         out.put_option(key.value.as_deref(), Put::put_text);
+    }
+    if format == HintFormat::Extended {
+        out.put_option(lane.fair.as_ref().map(FairKey::as_str), Put::put_text);
+        out.put_option(lane.version.as_ref(), |out, version| put_version(version, out));
     }
 }
 
@@ -372,9 +393,9 @@ impl<'a> Hint<'a> {
     /// Checks the hint of this segment and reads its fixed part and lanes.
     pub(crate) fn read(bytes: &'a [u8], segment: u32, seed: u64) -> Result<Self, Damaged> {
         let mut reader = ByteReader::new(bytes);
-        let magic = reader.bytes(MAGIC.len())?;
-        let is_fair = magic == MAGIC_FAIR || magic == MAGIC_DEADLINES;
-        if magic != MAGIC && !is_fair || reader.u32()? != VERSION {
+        let format = HintFormat::from_magic(reader.bytes(MAGIC.len())?);
+        let format = format.ok_or(Damaged("not a hint"))?;
+        if reader.u32()? != VERSION {
             return Err(Damaged("not a hint"));
         }
         if reader.u32()? != crc32c::crc32c(reader.rest()) {
@@ -389,7 +410,7 @@ impl<'a> Hint<'a> {
             return Err(Damaged("number out of range"));
         }
         let meta = Meta::read(&mut reader)?;
-        let lanes = reader.list(3, |reader| get_lane(reader, is_fair))?;
+        let lanes = reader.list(3, |reader| get_lane(reader, format))?;
         let summary = HintSummary { segment, end, first, last, synced, oldest, at, meta };
         Ok(Self { summary, lanes, reader })
     }
@@ -411,10 +432,14 @@ impl<'a> Hint<'a> {
     }
 }
 
-fn get_lane(reader: &mut ByteReader<'_>, is_fair: bool) -> Result<LaneKey, Damaged> {
+fn get_lane(reader: &mut ByteReader<'_>, format: HintFormat) -> Result<LaneKey, Damaged> {
     let (queue, kind, limits) = (reader.name()?, reader.name()?, reader.list(2, limit_key)?);
-    let fair = if is_fair { reader.option(ByteReader::text)? } else { None };
-    Ok(LaneKey { queue, kind, limits, fair: fair.map(|text| FairKey::new(Some(text.into()))) })
+    if format == HintFormat::Plain {
+        return Ok(LaneKey { queue, kind, limits, fair: None, version: None });
+    }
+    let (fair, version) = (reader.option(ByteReader::text)?, reader.option(get_version)?);
+    let fair = fair.map(|text| FairKey::new(Some(text.into())));
+    Ok(LaneKey { queue, kind, limits, fair, version })
 }
 
 fn limit_key(reader: &mut ByteReader<'_>) -> Result<LimitKey, Damaged> {

@@ -22,7 +22,7 @@ use crate::jobs::{Applied, Claim, Claimed, JobSelector, PushedBatch, Renew, Rene
 use crate::local::LocalIndex;
 use crate::registry::{Define, Defined, RegistryEntry, RegistryTable};
 use crate::upkeep::{Lapses, Lead, Promoted, Pruned};
-use crate::views::{JobCount, JobNotes, ListPage, ListQuery, Note, StatStep};
+use crate::views::{JobCount, JobNotes, ListPage, ListQuery, Note, RequiredVersion, StatStep};
 use crate::{Committed, Durability, Error, StoreFuture, StoreId, StoreMetrics, StoreProblem};
 use crate::{Jobs, Registry, Store, Upkeep, Views, WakeHook};
 
@@ -308,6 +308,10 @@ impl Views for Embedded {
 
     fn counts(&self, queue: Option<Name>) -> StoreFuture<'_, Vec<JobCount>> {
         self.read(move |local, _| Ok(local.counts(queue.as_ref())))
+    }
+
+    fn required_versions(&self, queue: Option<Name>) -> StoreFuture<'_, Vec<RequiredVersion>> {
+        self.read(move |local, _| Ok(local.required_versions(queue.as_ref())))
     }
 
     fn stats(&self, series: Name, step: StatStep) -> StoreFuture<'_, Vec<(Time, u64)>> {

@@ -31,7 +31,7 @@ impl<R: JobRecords> LocalIndex<R> {
             QueueOrder::Strict => 1,
         };
         for queues in queues.chunks(chunk_len) {
-            let mut sources = self.lanes.claim_sources(queues, request.kinds.as_deref());
+            let mut sources = self.lanes.claim_sources(queues, request);
             while jobs.len() < request.n
                 && let Some(head) = self.lanes.take(&mut sources, now)
             {

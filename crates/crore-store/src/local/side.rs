@@ -155,10 +155,7 @@ impl<R: JobRecords> LocalIndex<R> {
 
     /// Returns the lane numbers for jobs that are about to be restored.
     pub(crate) fn restore_lanes(&mut self, lanes: &[LaneKey]) -> Vec<u32> {
-        let number = |LaneKey { queue, kind, limits, fair }: &LaneKey| {
-            self.lanes.lane_or_new(queue, kind, limits, fair.as_ref())
-        };
-        lanes.iter().map(number).collect()
+        lanes.iter().map(|lane| self.lanes.lane_or_new(lane.borrowed())).collect()
     }
 
     /// Puts a job back into the index.

@@ -111,10 +111,10 @@ impl<R: JobRecords> LocalIndex<R> {
     /// The ended jobs of a queue in one state.
     fn ended(&self, queue: u32, state: State) -> EndedJobs {
         let mut ended = EndedJobs::default();
-        for partition in self.lanes.queues.at(queue).partitions.values() {
-            let Some(run) = self.lanes.partitions.at(*partition).run(state) else { continue };
+        for (_, partition) in self.lanes.queues.at(queue).all_partitions() {
+            let Some(run) = self.lanes.partitions.at(partition).run(state) else { continue };
             ended.count += run.len() as u64;
-            ended.heads.extend(run.first().map(|slot| Reverse((slot, *partition))));
+            ended.heads.extend(run.first().map(|slot| Reverse((slot, partition))));
         }
         ended
     }

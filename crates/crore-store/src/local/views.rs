@@ -1,19 +1,22 @@
 //! Views: get, list, counts, notes, stats.
 
 use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use std::collections::{BTreeMap, BinaryHeap};
 use std::ops::Bound;
 use std::sync::Arc;
 
 use crore_core::{Job, JobId, Name, Span, State, Time};
 
 use super::LocalIndex;
+use super::lanes::QueueRow;
 use super::records::JobRecords;
 use super::sorted_run::RunSlot;
 use crate::Error;
 use crate::bug::planted;
 use crate::jobs::JobSelector;
-use crate::views::{Cursor, JobCount, JobNotes, ListPage, ListQuery, Note, StatStep};
+use crate::views::{
+    Cursor, JobCount, JobNotes, ListPage, ListQuery, Note, RequiredVersion, StatStep,
+};
 
 /// A merge of sorted iterators: the next item of each, smallest first.
 type ListMerge<'a> = BinaryHeap<Reverse<(ListPosition, usize)>>;
@@ -78,11 +81,11 @@ impl<R: JobRecords> LocalIndex<R> {
 
     fn partitions_of(&self, query: &ListQuery) -> Vec<u32> {
         let partitions = self.queues_of(query).into_iter().flat_map(|queue| {
-            let partitions = &self.lanes.queues.at(queue).partitions;
+            let partitions = self.lanes.queues.at(queue).all_partitions();
             let all = query.kind.is_none();
-            partitions.iter().filter(move |(kind, _)| all || Some(*kind) == query.kind.as_ref())
+            partitions.filter(move |(kind, _)| all || Some(*kind) == query.kind.as_ref())
         });
-        partitions.map(|(_, partition)| *partition).collect()
+        partitions.map(|(_, partition)| partition).collect()
     }
 
     /// Adds the runs of a partition for the queried state, from the cursor on.
@@ -152,20 +155,45 @@ impl<R: JobRecords> LocalIndex<R> {
     }
 
     pub(crate) fn counts(&self, queue: Option<&Name>) -> Vec<JobCount> {
+        let mut counts: Vec<JobCount> = Vec::new();
+        for row in self.queue_rows(queue) {
+            let mut of_kinds: BTreeMap<(&Name, State), u64> = BTreeMap::new();
+            for (kind, partition) in row.all_partitions() {
+                let partition = self.lanes.partitions.at(partition);
+                for state in State::ALL {
+                    *of_kinds.entry((kind, state)).or_default() += partition.count(state) as u64;
+                }
+            }
+            let counted = of_kinds.into_iter().filter(|(_, n)| *n > 0);
+            counts.extend(counted.map(|((kind, state), n)| JobCount {
+                queue: row.name.clone(),
+                kind: kind.clone(),
+                state,
+                n,
+            }));
+        }
+        counts.sort();
+        counts
+    }
+
+    pub(crate) fn required_versions(&self, queue: Option<&Name>) -> Vec<RequiredVersion> {
         let mut counts = Vec::new();
-        let all = self.lanes.queues.iter().map(|(_, row)| row);
-        for row in all.filter(|row| queue.is_none_or(|name| row.name == *name)) {
-            for (kind, partition) in &row.partitions {
-                let partition = self.lanes.partitions.at(*partition);
-                counts.extend(State::ALL.iter().filter_map(|state| {
-                    let n = partition.count(*state) as u64;
+        for row in self.queue_rows(queue) {
+            for (kind, all) in &row.versioned {
+                counts.extend(all.iter().filter_map(|(version, partition)| {
+                    let n = self.lanes.partitions.at(*partition).count(State::Ready) as u64;
                     let (queue, kind) = (row.name.clone(), kind.clone());
-                    (n > 0).then_some(JobCount { queue, kind, state: *state, n })
+                    (n > 0).then_some(RequiredVersion { queue, kind, version: *version, n })
                 }));
             }
         }
         counts.sort();
         counts
+    }
+
+    fn queue_rows(&self, queue: Option<&Name>) -> impl Iterator<Item = &QueueRow> {
+        let all = self.lanes.queues.iter().map(|(_, row)| row);
+        all.filter(move |row| queue.is_none_or(|name| row.name == *name))
     }
 
     pub(crate) fn note(&mut self, notes: &[Note], now: Time) -> Result<usize, Error> {

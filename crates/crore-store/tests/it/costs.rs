@@ -8,6 +8,7 @@ use crore_core::job::{DependencyCondition, JobRetention};
 use crore_core::limit::{Limit, LimitKey};
 use crore_core::machine::{JobEvent, Outcome, decide};
 use crore_core::push::{GroupRef, NewDependency, NewDependencyTarget, NewGroup};
+use crore_core::version::{KindVersions, VersionRequirement};
 use crore_core::{Batch, Job, Name, NewJob, Payload, Span, Spec};
 use crore_store::jobs::{Claim, QueueOrder, StoreWrite};
 use crore_store::registry::{Define, RegistryValue};
@@ -32,7 +33,15 @@ fn now<T>(mut answer: StoreFuture<'_, T>) -> T {
 
 fn claim(store: &Memory, queues: Vec<Name>, n: usize) -> Vec<Job> {
     let worker = name("worker");
-    now(store.claim(Claim { queues, kinds: None, n, order: QueueOrder::Merged, worker })).jobs
+    now(store.claim(Claim {
+        queues,
+        kinds: None,
+        versions: KindVersions::default(),
+        n,
+        order: QueueOrder::Merged,
+        worker,
+    }))
+    .jobs
 }
 
 fn done(store: &Memory, jobs: &[Job]) {
@@ -109,4 +118,37 @@ fn many_dependants_of_a_group_do_not_slow_down_its_members() {
     let members = claim(&store, vec![name("q")], 10_000);
     done(&store, &members);
     assert_eq!(claim(&store, vec![name("then")], 30_000).len(), 30_000);
+}
+
+#[test]
+fn many_jobs_that_require_versions_do_not_make_other_claims_slow() {
+    let store = Memory::default();
+    let versioned = |nth: u32| {
+        let mut job = job("q", "k");
+        let required =
+            VersionRequirement::parse("worker_version", &format!(">={}", nth % 5000 + 2));
+        job.spec.worker_version = Some(Box::new(required.expect("a requirement")));
+        job.spec.priority = -1;
+        job
+    };
+    let jobs = (0..50_000).map(versioned).chain((0..10_000).map(|_| job("q", "k")));
+    now(store.push(jobs.collect::<Vec<_>>().into())).into_inner();
+    for _ in 0..5000 {
+        assert_eq!(claim(&store, vec![name("q")], 1).len(), 1);
+    }
+    // A version that satisfies no requirement.
+    let versions = KindVersions::parse([("k", "1")]).expect("versions");
+    let ask = Claim {
+        queues: vec![name("q")],
+        kinds: None,
+        versions,
+        n: 1,
+        order: QueueOrder::Merged,
+        worker: name("w"),
+    };
+    for _ in 0..500 {
+        let jobs = now(store.claim(ask.clone())).jobs;
+        assert!(jobs.iter().all(|job| job.spec.worker_version.is_none()) && jobs.len() == 1);
+    }
+    assert_eq!(now(store.claim(Claim { n: 10_000, ..ask })).jobs.len(), 4500);
 }

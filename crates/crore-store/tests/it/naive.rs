@@ -8,6 +8,7 @@ use crore_core::fair::{FairField, FairKey, FairShare, STEP, Turn};
 use crore_core::job::{DueTime, JobRetention};
 use crore_core::limit::{Limit, LimitKey, Tat};
 use crore_core::machine::{JobEdit, JobEvent, Outcome, RetryDirective, decide};
+use crore_core::version::{KindVersions, Version, VersionRequirement};
 use crore_core::{Clock, Job, JobId, Name, NewJob, Payload, Span, Spec, State, Time};
 use crore_store::jobs::{Applied, Claim, JobSelector, QueueOrder, StoreWrite};
 use crore_store::registry::{Define, QueueSettings, RegistryTable, RegistryValue};
@@ -25,6 +26,10 @@ const LIMITS: [(&str, [&str; 2]); 3] = [
 /// Weights of the fair keys `0`, `1` and `2`.
 const WEIGHTS: [[u32; 3]; 3] = [[1, 1, 1], [1, 3, 2], [7, 1, 1000]];
 
+/// Required versions, and versions that workers have.
+const REQUIRED: [&str; 4] = [">=2.3", "<2.3", "=2", ">=2.3 <3"];
+const VERSIONS: [&str; 4] = ["1", "2.3", "2.2.9", "3.1"];
+
 #[derive(Debug, Clone)]
 enum Step {
     Push {
@@ -33,11 +38,14 @@ enum Step {
         priority: i32,
         limits: [Option<u8>; 3],
         fair: Option<u8>,
+        version: Option<usize>,
         later: u64,
     },
     Claim {
         queues: [bool; 3],
         kind: Option<usize>,
+        /// Versions of the kinds `k` and `l`.
+        versions: [Option<usize>; 2],
         n: usize,
         strict: bool,
     },
@@ -68,13 +76,17 @@ enum Step {
 fn steps() -> impl Strategy<Value = Vec<Step>> {
     let limits = proptest::array::uniform3(proptest::option::weighted(0.4, 0u8..3));
     let fair = proptest::option::weighted(0.7, 0u8..3);
+    let required = proptest::option::weighted(0.4, 0usize..REQUIRED.len());
+    let version = || proptest::option::weighted(0.4, 0usize..VERSIONS.len());
+    let versions = (version(), version()).prop_map(|(k, l)| [k, l]);
+    let keys = (limits, fair, required);
     let step = prop_oneof![
-        8 => (0usize..3, 0usize..2, -1i32..2, limits, fair, prop_oneof![4 => Just(0u64), 1 => 1u64..900])
-            .prop_map(|(queue, kind, priority, limits, fair, later)| {
-                Step::Push { queue, kind, priority, limits, fair, later }
+        8 => (0usize..3, 0usize..2, -1i32..2, keys, prop_oneof![4 => Just(0u64), 1 => 1u64..900])
+            .prop_map(|(queue, kind, priority, (limits, fair, version), later)| {
+                Step::Push { queue, kind, priority, limits, fair, version, later }
             }),
-        6 => (any::<[bool; 3]>(), proptest::option::weighted(0.3, 0usize..2), 1usize..4, any::<bool>())
-            .prop_map(|(queues, kind, n, strict)| Step::Claim { queues, kind, n, strict }),
+        6 => (any::<[bool; 3]>(), proptest::option::weighted(0.3, 0usize..2), versions, 1usize..4, any::<bool>())
+            .prop_map(|(queues, kind, versions, n, strict)| Step::Claim { queues, kind, versions, n, strict }),
         4 => (any::<usize>(), 0u8..4).prop_map(|(nth, how)| Step::Finish { nth, how }),
         1 => any::<usize>().prop_map(Step::Cancel),
         1 => (any::<usize>(), -1i32..2).prop_map(|(nth, priority)| Step::Reorder { nth, priority }),
@@ -88,6 +100,12 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
 
 fn name(text: &str) -> Name {
     Name::new("name", text).expect("a valid name")
+}
+
+fn kind_versions(versions: [Option<usize>; 2]) -> KindVersions {
+    let version = |nth: usize| Version::parse("version", VERSIONS[nth]).expect("a version");
+    let of_kinds = ["k", "l"].into_iter().zip(versions);
+    of_kinds.filter_map(|(kind, nth)| Some((name(kind), version(nth?)))).collect()
 }
 
 /// Result of a store whose futures are ready at once.
@@ -226,6 +244,8 @@ impl NaiveModel {
         for job in self.in_state(State::Ready) {
             let asked = ask.queues.iter().position(|queue| *queue == job.spec.queue);
             let of_kind = ask.kinds.as_ref().is_none_or(|kinds| kinds.contains(&job.spec.kind));
+            let required = job.spec.worker_version.as_deref();
+            let of_kind = of_kind && ask.versions.satisfy(&job.spec.kind, required);
             let paused =
                 QUEUES.iter().zip(self.paused).any(|(q, p)| p && *q == job.spec.queue.as_str());
             if let Some(place) = asked.filter(|_| of_kind && !paused) {
@@ -339,7 +359,7 @@ impl NaiveModel {
 
     fn step(&mut self, step: &Step) {
         match *step {
-            Step::Push { queue, kind, priority, limits, fair, later } => {
+            Step::Push { queue, kind, priority, limits, fair, version, later } => {
                 let (queue, kind) = (name(QUEUES[queue]), name(["k", "l"][kind]));
                 let mut spec = Spec::new(queue, kind, Payload::json("0"));
                 spec.priority = priority;
@@ -350,16 +370,21 @@ impl NaiveModel {
                 });
                 spec.limits = keys.collect();
                 spec.fair = fair.map(|key| FairKey::new(Some(key.to_string().into())));
+                spec.worker_version = version.map(|nth| {
+                    let required = VersionRequirement::parse("worker_version", REQUIRED[nth]);
+                    Box::new(required.expect("a requirement"))
+                });
                 let due = DueTime::After(Span::from_millis(later));
                 let job = NewJob { due, ..spec.into() };
                 let pushed = now(self.store.push(job.into())).into_inner();
                 self.ids.extend(pushed.jobs.iter().filter_map(|pushed| pushed.id()));
             }
-            Step::Claim { queues, kind, n, strict } => {
+            Step::Claim { queues, kind, versions, n, strict } => {
                 let asked = QUEUES.iter().zip(queues).filter(|(_, asked)| *asked);
                 let mut ask = Claim {
                     queues: asked.map(|(queue, _)| name(queue)).collect(),
                     kinds: kind.map(|kind| vec![name(["k", "l"][kind])]),
+                    versions: kind_versions(versions),
                     n,
                     order: if strict { QueueOrder::Strict } else { QueueOrder::Merged },
                     worker: name("w"),
@@ -427,8 +452,15 @@ impl NaiveModel {
 #[test]
 fn a_raised_rate_applies_from_the_next_claim() {
     let limits = [None, Some(2), None];
-    let push = Step::Push { queue: 0, kind: 0, priority: 0, limits, fair: None, later: 0 };
-    let claim = |n| Step::Claim { queues: [true, false, false], kind: None, n, strict: false };
+    let push =
+        Step::Push { queue: 0, kind: 0, priority: 0, limits, fair: None, version: None, later: 0 };
+    let claim = |n| Step::Claim {
+        queues: [true, false, false],
+        kind: None,
+        versions: [None; 2],
+        n,
+        strict: false,
+    };
     let (slow, fast) =
         (Step::Limit { which: 1, text: Some(1) }, Step::Limit { which: 1, text: Some(0) });
     let mut world = NaiveModel::new();
@@ -470,12 +502,19 @@ fn keys_that_wait_for_one_permit_take_turns() {
     world.step(&Step::Weigh { queue: 0, weights: 1 });
     let limits = [None, None, Some(1)];
     for fair in [0, 1, 2].map(Some) {
-        let push = Step::Push { queue: 0, kind: 0, priority: 0, limits, fair, later: 0 };
+        let push =
+            Step::Push { queue: 0, kind: 0, priority: 0, limits, fair, version: None, later: 0 };
         (0..9).for_each(|_| world.step(&push));
     }
     let mut counts = [0; 3];
     for _ in 0..12 {
-        world.step(&Step::Claim { queues: [true, false, false], kind: None, n: 9, strict: false });
+        world.step(&Step::Claim {
+            queues: [true, false, false],
+            kind: None,
+            versions: [None; 2],
+            n: 9,
+            strict: false,
+        });
         let running = world.in_state(State::Running);
         let key = running[0].spec.fair.as_ref().map(|key| key.as_str().to_owned());
         counts[key.and_then(|key| key.parse::<usize>().ok()).expect("a key")] += 1;

@@ -59,6 +59,7 @@ mod tests {
     use crore_core::job::{DueTime, ResultRetention};
     use crore_core::schedule::{Missed, Timing};
     use crore_core::unique::{Unique, UniqueHold};
+    use crore_core::version::KindVersions;
     use crore_core::{Delivery, JobId, Name, NewJob, Payload, Span, Spec, Time};
 
     fn name(text: &str) -> Name {
@@ -83,7 +84,13 @@ mod tests {
             Some(Time::from_millis(5)),
             RecordedResponse::Pushed { groups: vec![], items },
         );
-        let fetch = RecordedOp::Fetch { queues: vec![name("q")], kinds: None, n: 2, strict: true };
+        let fetch = RecordedOp::Fetch {
+            queues: vec![name("q")],
+            kinds: None,
+            versions: KindVersions::default(),
+            n: 2,
+            strict: true,
+        };
         let call = recorder.invoke_at("c2", "n1", fetch);
         let granted = RecordedDelivery {
             id: JobId(1),

@@ -6,6 +6,7 @@ use crore_core::push::{GroupRef, NewDependency};
 use crore_core::retry::Retry;
 use crore_core::schedule::{Missed, Timing};
 use crore_core::unique::Unique;
+use crore_core::version::{KindVersions, VersionRequirement};
 use crore_core::{Delivery, JobId, Name, NewJob, Span, Time};
 use serde::{Deserialize, Serialize};
 
@@ -31,6 +32,9 @@ pub enum RecordedOp {
         /// The kinds. `None`: all kinds.
         #[serde(default)]
         kinds: Option<Vec<Name>>,
+        /// Versions of kinds that the worker runs.
+        #[serde(default, skip_serializing_if = "KindVersions::is_empty")]
+        versions: KindVersions,
         /// Maximum number of jobs.
         n: usize,
         /// Whether the queues are emptied one after the other instead of merged.
@@ -153,6 +157,9 @@ pub struct RecordedItem {
     /// The follow-up that is pushed if it misses its deadline.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub on_expired: Option<Box<Self>>,
+    /// The versions of its kind that may run it. `None`: any worker.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub worker_version: Option<VersionRequirement>,
     /// Its payload.
     pub payload: PayloadHash,
 }
@@ -180,6 +187,7 @@ impl RecordedItem {
             limits: spec.limits.clone(),
             deadline: job.deadline,
             on_expired: spec.on_expired.as_ref().map(|next| Box::new(Self::of(seq, next))),
+            worker_version: spec.worker_version.as_deref().copied(),
             payload: PayloadHash::of(&spec.payload),
         }
     }

@@ -1,5 +1,7 @@
 //! Fetching jobs and renewing leases.
 
+use std::collections::BTreeMap;
+
 use crore_core::job;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -32,6 +34,10 @@ pub struct Fetch {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(min_items = 1, max_items = 1000, value_type = Option<Vec<super::Name>>)]
     pub kinds: Option<Vec<String>>,
+    /// Version of each kind that the worker runs: one to three numbers, such as `2.3.1`. The worker gets jobs that require
+    /// a version only of these kinds; `kinds`, if given, names each of them.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub versions: BTreeMap<String, String>,
     /// Maximum number of jobs, 1 to 1000. Default: 1.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(minimum = 1, maximum = 1000)]

@@ -111,6 +111,9 @@ pub struct Job {
     /// Trace context.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub trace: Option<String>,
+    /// Versions of the kind that may run the job; absent: any worker.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub worker_version: Option<String>,
     /// Ended deliveries, newest first, at most ten.
     pub history: Vec<Attempt>,
 }
@@ -250,6 +253,7 @@ impl Job {
             limits: spec.limits.iter().map(Into::into).collect(),
             labels: Labels(spec.labels.clone()),
             trace: spec.trace.as_ref().map(ToString::to_string),
+            worker_version: spec.worker_version.as_ref().map(ToString::to_string),
             history: live.history.iter().map(Into::into).collect(),
         }
     }
@@ -342,7 +346,8 @@ pub struct Explanation {
 /// A reason why a job is not running.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Reason {
-    /// The reason: `ended`, `running`, `waits-for`, `due-at`, `paused`, `limited`, `behind`, `shared` or `nobody-waits`.
+    /// The reason: `ended`, `running`, `waits-for`, `due-at`, `paused`, `limited`, `behind`, `shared`, `no-worker-version` or
+    /// `nobody-waits`.
     pub reason: String,
     /// Description for operators.
     pub detail: String,

@@ -3,6 +3,7 @@
 use crore_core::job::{ClientId, DueTime, Lapse, ResultRetention, Spec, StartDeadline};
 use crore_core::push::{self, NewDependencyTarget};
 use crore_core::unique;
+use crore_core::version::VersionRequirement;
 use crore_core::{Code, Invalid, Name, Payload};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -132,6 +133,11 @@ pub struct NewJob {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(min_length = 1, max_length = 1024)]
     pub trace: Option<String>,
+    /// Versions of the kind that may run the job: comparisons that must all hold, such as `>=2.3 <3`. Only a worker that
+    /// names such a version of the kind gets the job. Default: any worker.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(min_length = 2, max_length = 128, example = ">=2.3")]
+    pub worker_version: Option<String>,
 }
 
 fn has_no_labels(labels: &Labels) -> bool {
@@ -279,6 +285,10 @@ impl NewJob {
         }
         spec.labels = self.labels.0;
         spec.trace = self.trace.map(Into::into);
+        if let Some(text) = &self.worker_version {
+            let required = VersionRequirement::parse("worker_version", text)?;
+            spec.worker_version = Some(Box::new(required));
+        }
         let due = due_time(self.due, self.delay)?.unwrap_or_default();
         let deadline = start_deadline(self.deadline, self.start_within)?;
         if let Some(next) = self.on_expired {
@@ -347,6 +357,7 @@ impl NewJob {
             after: job.after.iter().map(After::of).collect(),
             labels: Labels(spec.labels.clone()),
             trace: spec.trace.as_ref().map(ToString::to_string),
+            worker_version: spec.worker_version.as_ref().map(ToString::to_string),
         }
     }
 }

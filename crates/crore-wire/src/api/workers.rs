@@ -1,5 +1,7 @@
 //! Registered workers.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -32,6 +34,9 @@ pub struct WorkerStream {
     /// Kinds that the worker takes; empty: any.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub kinds: Vec<String>,
+    /// Version of each kind that the worker runs.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty", default)]
+    pub versions: BTreeMap<String, String>,
     /// Maximum number of concurrent jobs.
     pub slots: usize,
     /// Number of running jobs.

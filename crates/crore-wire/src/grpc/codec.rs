@@ -64,6 +64,7 @@ const HELLO: &[RepeatedField] = &[
     field(2, "kinds", TEXT, &[]),
     field(8, "held", HELD, &[]),
     field(10, "runners", TEXT, &[]),
+    field(26, "versions", LABEL, &[]),
 ];
 
 const PUSH: &[RepeatedField] = &[field(1, "jobs", size_of::<v1::NewJob>(), NEW_JOB)];
@@ -72,23 +73,31 @@ const WORKER_MESSAGE: &[RepeatedField] = &[
     field(2, "finish", size_of::<v1::Report>(), REPORT),
     field(3, "notes", size_of::<v1::Note>(), &[]),
 ];
-const FETCH: &[RepeatedField] = &[field(1, "queues", TEXT, &[]), field(2, "kinds", TEXT, &[])];
+const FETCH: &[RepeatedField] = &[
+    field(1, "queues", TEXT, &[]),
+    field(2, "kinds", TEXT, &[]),
+    field(22, "versions", LABEL, &[]),
+];
 const RENEW: &[RepeatedField] = &[field(1, "jobs", HELD, &[])];
 const FINISH: &[RepeatedField] = &[field(1, "jobs", size_of::<v1::Report>(), REPORT)];
 const ACT: &[RepeatedField] = &[field(5, "labels", LABEL, &[])];
+const QUEUE_SHARE: &[RepeatedField] = &[field(2, "weights", LABEL, &[])];
+const CHANGE_QUEUE: &[RepeatedField] =
+    &[field(8, "fair", size_of::<v1::QueueShare>(), QUEUE_SHARE)];
 const LAKH: &[RepeatedField] = &[field(3, "args", TEXT, &[])];
 const CREATE: &[RepeatedField] = &[field(11, "next_workers", size_of::<data::WorkerId>(), &[])];
 const UPDATE: &[RepeatedField] = &[field(2, "data", size_of::<data::WorkerData>(), CREATE)];
 
 /// The repeated fields of a request; empty for any other message.
 fn repeated<U: 'static>() -> &'static [RepeatedField] {
-    let shapes: [(TypeId, &'static [RepeatedField]); 9] = [
+    let shapes: [(TypeId, &'static [RepeatedField]); 10] = [
         (TypeId::of::<v1::PushRequest>(), PUSH),
         (TypeId::of::<v1::WorkerSays>(), WORKER_MESSAGE),
         (TypeId::of::<v1::FetchRequest>(), FETCH),
         (TypeId::of::<v1::RenewRequest>(), RENEW),
         (TypeId::of::<v1::FinishRequest>(), FINISH),
         (TypeId::of::<v1::ActRequest>(), ACT),
+        (TypeId::of::<v1::ChangeQueueRequest>(), CHANGE_QUEUE),
         (TypeId::of::<lakh::Job>(), LAKH),
         (TypeId::of::<service::CreateWorkerRequest>(), CREATE),
         (TypeId::of::<data::Worker>(), UPDATE),

@@ -56,6 +56,10 @@ impl v1::Job {
                 .as_ref()
                 .filter(|_| show == JobView::Full)
                 .map(|next| v1::NewJob::of(next)),
+            worker_version: spec
+                .worker_version
+                .as_ref()
+                .map_or_else(String::new, ToString::to_string),
         }
     }
 }

@@ -4,6 +4,7 @@ mod codec;
 mod enums;
 mod job;
 mod push;
+mod queue;
 mod report;
 mod status_name;
 mod worker;

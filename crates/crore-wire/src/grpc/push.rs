@@ -2,6 +2,7 @@
 
 use crore_core::job::{ClientId, DueTime, Lapse, ResultRetention, Spec, StartDeadline};
 use crore_core::push::{self, NewDependencyTarget};
+use crore_core::version::VersionRequirement;
 use crore_core::{Code, Encoding, GroupId, Invalid, JobId, Name, Payload, Span, Time};
 use crore_core::{retry, unique};
 
@@ -43,6 +44,10 @@ impl v1::NewJob {
         }
         spec.labels = self.labels;
         spec.trace = (!self.trace.is_empty()).then(|| self.trace.into());
+        spec.worker_version = match self.worker_version.as_str() {
+            "" => None,
+            text => Some(Box::new(VersionRequirement::parse("worker_version", text)?)),
+        };
         let due = match self.when {
             None => DueTime::Now,
             Some(new_job::When::DueMs(due)) => DueTime::At(Time::from_millis(due)),
@@ -110,6 +115,10 @@ impl v1::NewJob {
                 StartDeadline::Within(span) => new_job::StartBy::StartWithinMs(millis(span)),
             }),
             on_expired: spec.on_expired.as_ref().map(|next| Box::new(Self::of(next))),
+            worker_version: spec
+                .worker_version
+                .as_ref()
+                .map_or_else(String::new, ToString::to_string),
         }
     }
 }

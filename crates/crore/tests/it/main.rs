@@ -32,3 +32,4 @@ mod store_errors;
 mod test_engine;
 mod time_driven;
 mod tokens;
+mod versions;

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use crore_core::fair::FairKey;
 use crore_core::job::JobRetention;
 use crore_core::machine::{JobEvent, Outcome, decide};
+use crore_core::version::KindVersions;
 use crore_core::{Encoding, Job, Name, NewJob, Payload, Spec};
 use crore_store::jobs::{Claim, QueueOrder, StoreWrite};
 use crore_store::{Jobs, Memory, StoreFuture};
@@ -40,7 +41,14 @@ pub(crate) fn fair_job(key: u64) -> NewJob {
 
 pub(crate) fn claim_of(queue: &str) -> Claim {
     let queues = vec![name(queue)];
-    Claim { queues, kinds: None, n: BATCH, order: QueueOrder::Merged, worker: name("bench") }
+    Claim {
+        queues,
+        kinds: None,
+        versions: KindVersions::default(),
+        n: BATCH,
+        order: QueueOrder::Merged,
+        worker: name("bench"),
+    }
 }
 
 /// Time spent in each verb.

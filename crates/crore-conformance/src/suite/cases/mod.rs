@@ -20,6 +20,7 @@
 //! | I18 follow-ups come once | `apply`, `depend`, `breaks`, `group` |
 //! | I19 counts match the jobs | `lists`, `deadlines` |
 //! | I26 no job starts after its deadline | `deadlines` |
+//! | a required version is satisfied | `versions` |
 
 pub(super) mod apply;
 pub(super) mod batch;
@@ -44,4 +45,5 @@ pub(super) mod results;
 pub(super) mod stale;
 pub(super) mod tick;
 pub(super) mod unique;
+pub(super) mod versions;
 pub(super) mod wakes;

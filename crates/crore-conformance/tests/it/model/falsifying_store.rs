@@ -6,6 +6,7 @@ use std::sync::Arc;
 use crore_core::group::Group;
 use crore_core::job::JobRetention;
 use crore_core::machine::{JobEvent, Outcome, decide};
+use crore_core::version::KindVersions;
 use crore_core::{Batch, GroupId, Job, JobId, Name, NewJob, Payload, Span, Spec, Time};
 use crore_store::jobs::{
     Applied, Claim, Claimed, JobSelector, Pushed, PushedBatch, QueueOrder, Renew, Renewed,
@@ -13,7 +14,9 @@ use crore_store::jobs::{
 };
 use crore_store::registry::{Define, Defined, RegistryEntry, RegistryTable};
 use crore_store::upkeep::{Lapses, Lead, Promoted, Pruned};
-use crore_store::views::{JobCount, JobNotes, ListPage, ListQuery, Note, StatStep};
+use crore_store::views::{
+    JobCount, JobNotes, ListPage, ListQuery, Note, RequiredVersion, StatStep,
+};
 use crore_store::{Committed, Error, StoreFuture, StoreId};
 use crore_store::{Jobs, Memory, Registry, Store, Upkeep, Views, WakeHook};
 
@@ -64,8 +67,14 @@ impl<L: Falsification> FalsifyingStore<L> {
         let pushes = self.memory.push(NewJob::from(spec).into()).await?.into_inner();
         assert!(matches!(pushes.jobs.as_slice(), [Pushed::New(_)]));
         let queues = vec![name("gap")];
-        let ask =
-            Claim { queues, kinds: None, n: 1, order: QueueOrder::Merged, worker: name("gap") };
+        let ask = Claim {
+            queues,
+            kinds: None,
+            versions: KindVersions::default(),
+            n: 1,
+            order: QueueOrder::Merged,
+            worker: name("gap"),
+        };
         for job in self.memory.claim(ask).await?.jobs {
             let report = Outcome::Done { result: None }.into();
             let event = JobEvent::Finished { delivery: Some(job.live.delivery), report };
@@ -166,6 +175,10 @@ impl<L: Falsification> Views for FalsifyingStore<L> {
 
     fn counts(&self, queue: Option<Name>) -> StoreFuture<'_, Vec<JobCount>> {
         self.falsified(|memory| memory.counts(queue), L::counts)
+    }
+
+    fn required_versions(&self, queue: Option<Name>) -> StoreFuture<'_, Vec<RequiredVersion>> {
+        self.falsified(|memory| memory.required_versions(queue), |_, _| ())
     }
 
     fn stats(&self, series: Name, step: StatStep) -> StoreFuture<'_, Vec<(Time, u64)>> {

@@ -30,7 +30,7 @@ impl Records {
         for queues in rounds {
             let mut refused = BTreeSet::new();
             while jobs.len() < ask.n
-                && let Some(id) = self.next_ready(queues, ask.kinds.as_deref(), &refused)
+                && let Some(id) = self.next_ready(queues, ask, &refused)
             {
                 match self.start(id, &ask.worker) {
                     Ok(job) => jobs.push(job),
@@ -53,14 +53,12 @@ impl Records {
     }
 
     /// The next ready job of these queues that no limit has refused. Turns are compared within a queue only.
-    fn next_ready(
-        &self,
-        queues: &[Name],
-        kinds: Option<&[Name]>,
-        refused: &BTreeSet<JobId>,
-    ) -> Option<JobId> {
+    fn next_ready(&self, queues: &[Name], ask: &Claim, refused: &BTreeSet<JobId>) -> Option<JobId> {
         let ready = self.jobs.values().filter(|job| self.is_open(job));
-        let ready = ready.filter(|job| kinds.is_none_or(|kinds| kinds.contains(&job.spec.kind)));
+        let of_kind = |kind: &Name| ask.kinds.as_ref().is_none_or(|kinds| kinds.contains(kind));
+        let ready = ready.filter(|job| of_kind(&job.spec.kind));
+        let ready = ready
+            .filter(|job| ask.versions.satisfy(&job.spec.kind, job.spec.worker_version.as_deref()));
         let ready: Vec<&Job> = ready.filter(|job| !refused.contains(&job.id)).collect();
         let best_of = |queue: &Name| {
             let ready = ready.iter().filter(|job| job.spec.queue == *queue);

@@ -11,7 +11,9 @@ use crore_store::jobs::{
 };
 use crore_store::registry::{Define, Defined, RegistryEntry, RegistryTable};
 use crore_store::upkeep::{Lapses, Lead, Promoted, Pruned};
-use crore_store::views::{JobCount, JobNotes, ListPage, ListQuery, Note, StatStep};
+use crore_store::views::{
+    JobCount, JobNotes, ListPage, ListQuery, Note, RequiredVersion, StatStep,
+};
 use crore_store::{Committed, Jobs, Registry, StoreFuture, Upkeep, Views};
 
 use super::PlainStore;
@@ -105,6 +107,10 @@ impl Views for PlainStore {
 
     fn counts(&self, queue: Option<Name>) -> StoreFuture<'_, Vec<JobCount>> {
         self.answer(|records| records.counts(queue.as_ref()))
+    }
+
+    fn required_versions(&self, queue: Option<Name>) -> StoreFuture<'_, Vec<RequiredVersion>> {
+        self.answer(|records| records.required_versions(queue.as_ref()))
     }
 
     fn stats(&self, series: Name, step: StatStep) -> StoreFuture<'_, Vec<(Time, u64)>> {

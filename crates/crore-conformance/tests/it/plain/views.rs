@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use crore_core::{Delivery, Job, JobId, Name, State, Time};
 use crore_store::views::{
-    Cursor, JobCount, JobNotes, ListPage, ListQuery, MAX_LOG_LINES, Note, StatStep,
+    Cursor, JobCount, JobNotes, ListPage, ListQuery, MAX_LOG_LINES, Note, RequiredVersion, StatStep,
 };
 
 use super::records::Records;
@@ -68,6 +68,18 @@ impl Records {
             *counts.entry(key).or_default() += 1;
         }
         let count = |((queue, kind, state), n)| JobCount { queue, kind, state, n };
+        counts.into_iter().map(count).collect()
+    }
+
+    pub(super) fn required_versions(&self, queue: Option<&Name>) -> Vec<RequiredVersion> {
+        let mut counts = BTreeMap::new();
+        let ready = self.jobs.values().filter(|job| job.live.state == State::Ready);
+        for job in ready.filter(|job| queue.is_none_or(|q| *q == job.spec.queue)) {
+            let Some(version) = job.spec.worker_version.as_deref() else { continue };
+            let key = (job.spec.queue.clone(), job.spec.kind.clone(), *version);
+            *counts.entry(key).or_default() += 1;
+        }
+        let count = |((queue, kind, version), n)| RequiredVersion { queue, kind, version, n };
         counts.into_iter().map(count).collect()
     }
 

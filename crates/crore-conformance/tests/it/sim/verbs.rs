@@ -9,7 +9,9 @@ use crore_store::jobs::{
 };
 use crore_store::registry::{Define, Defined, RegistryEntry, RegistryTable};
 use crore_store::upkeep::{Lapses, Lead, Promoted, Pruned};
-use crore_store::views::{JobCount, JobNotes, ListPage, ListQuery, Note, StatStep};
+use crore_store::views::{
+    JobCount, JobNotes, ListPage, ListQuery, Note, RequiredVersion, StatStep,
+};
 use crore_store::{
     Committed, Jobs, Registry, Store, StoreFuture, StoreId, Upkeep, Views, WakeHook,
 };
@@ -131,6 +133,10 @@ impl Views for OpenJournal {
 
     fn counts(&self, queue: Option<Name>) -> StoreFuture<'_, Vec<JobCount>> {
         self.memory.counts(queue)
+    }
+
+    fn required_versions(&self, queue: Option<Name>) -> StoreFuture<'_, Vec<RequiredVersion>> {
+        self.memory.required_versions(queue)
     }
 
     fn stats(&self, series: Name, step: StatStep) -> StoreFuture<'_, Vec<(Time, u64)>> {

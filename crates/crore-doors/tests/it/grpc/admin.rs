@@ -228,3 +228,52 @@ async fn listeners_receive_events_of_matching_jobs() {
         "a stopping server sends nothing more"
     );
 }
+
+#[tokio::test]
+async fn settings_of_a_queue_are_changed_and_seen() {
+    let server = Server::start().await;
+    let mut admin = admin(&server).await;
+    push(&server, "mail", 2).await;
+    let fair =
+        v1::QueueShare { by: "payload.tenant".into(), weights: [("acme".to_owned(), 3)].into() };
+    let change = v1::ChangeQueueRequest {
+        queue: "mail".into(),
+        keep_done_ms: Some(60_000),
+        max_done: Some(7),
+        any_dead: true,
+        fair: Some(fair.clone()),
+        ..v1::ChangeQueueRequest::default()
+    };
+    let changed = admin.change_queue(change).await.expect("changed").into_inner();
+    let seen = admin.get_queue(queue("mail")).await.expect("a queue").into_inner();
+    assert_eq!(changed, seen);
+    assert_eq!((seen.name.as_str(), seen.paused, seen.counts["ready"]), ("mail", false, 2));
+    assert_eq!((seen.keep_done_ms, seen.max_done, seen.max_dead), (60_000, Some(7), None));
+    assert_eq!(seen.fair, Some(fair.clone()));
+    let shown = server.get(BodyEncoding::Json, "/v1/queues/mail").await.body;
+    assert_eq!(shown["fair"], json!({ "by": "payload.tenant", "weights": { "acme": 3 } }));
+    let none =
+        || v1::ChangeQueueRequest { queue: "mail".into(), ..v1::ChangeQueueRequest::default() };
+    admin.pause_queue(queue("mail")).await.expect("paused");
+    let changed = admin.change_queue(v1::ChangeQueueRequest { not_fair: true, ..none() }).await;
+    let changed = changed.expect("changed").into_inner();
+    assert_eq!((changed.fair, changed.paused, changed.max_done), (None, true, Some(7)));
+    let bad = v1::QueueShare { by: "tenant".into(), ..v1::QueueShare::default() };
+    let heavy = v1::QueueShare { weights: [("a".to_owned(), 0)].into(), ..fair.clone() };
+    for (field, bad) in [
+        ("fair.by", v1::ChangeQueueRequest { fair: Some(bad), ..none() }),
+        ("fair.weights.a", v1::ChangeQueueRequest { fair: Some(heavy), ..none() }),
+        ("fair", v1::ChangeQueueRequest { fair: Some(fair), not_fair: true, ..none() }),
+        ("max_done", v1::ChangeQueueRequest { max_done: Some(1), any_done: true, ..none() }),
+        ("max_dead", v1::ChangeQueueRequest { max_dead: Some(u64::MAX), ..none() }),
+        ("queue", v1::ChangeQueueRequest::default()),
+    ] {
+        let refused = admin.change_queue(bad).await.expect_err(field);
+        assert_eq!(
+            (refused.code(), problem(&refused).field.as_str()),
+            (Code::InvalidArgument, field)
+        );
+    }
+    let kept = admin.get_queue(queue("mail")).await.expect("a queue").into_inner();
+    assert_eq!((kept.fair, kept.max_done), (None, Some(7)), "a refused change changes nothing");
+}

@@ -10,6 +10,7 @@ mod restricted;
 mod revocation;
 mod stream;
 mod tools;
+mod versions;
 mod web;
 
 use crore_wire::grpc::v1::jobs_client::JobsClient;

@@ -218,6 +218,7 @@ async fn an_invalid_hello_is_refused_with_its_field() {
         ("hello.incarnation", v1::Hello { incarnation: "x".repeat(65), ..good() }),
         ("hello.queues[0]", v1::Hello { queues: vec![String::new()], ..good() }),
         ("hello.name", v1::Hello { name: "a\u{0}b".into(), ..good() }),
+        ("hello.versions.k", v1::Hello { versions: [("k".into(), "v1".into())].into(), ..good() }),
     ] {
         let mut client = WorkClient::new(connect(&server).await);
         let says = v1::WorkerSays { hello: Some(bad), ..v1::WorkerSays::default() };

@@ -35,6 +35,8 @@ const ROWS: &[Row] = &[
     ("/crore.v1.Admin/Counts",         &[Read],       Rule::Queue,      |s| queue(s)),
     ("/crore.v1.Admin/PauseQueue",     &[Operate],    Rule::WholeQueue, |s| queue(s)),
     ("/crore.v1.Admin/ResumeQueue",    &[Operate],    Rule::WholeQueue, |s| queue(s)),
+    ("/crore.v1.Admin/GetQueue",       &[Read],       Rule::Queue,      |s| queue(s)),
+    ("/crore.v1.Admin/ChangeQueue",    &[Operate],    Rule::WholeQueue, |s| v1::ChangeQueueRequest { queue: s.place.queue.into(), max_done: Some(5), ..v1::ChangeQueueRequest::default() }.encode_to_vec()),
     ("/crore.v1.Admin/ListSchedules",  &[Read],       Rule::Filtered,   |_| Vec::new()),
     ("/crore.v1.Admin/SetSchedule",    &[Define],     Rule::Job,        |s| schedule(s)),
     // Schedules have the names of their queues.

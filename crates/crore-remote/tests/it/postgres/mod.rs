@@ -13,6 +13,7 @@ mod suite;
 use std::sync::Arc;
 
 use crore_core::machine::{JobEvent, Outcome, decide};
+use crore_core::version::KindVersions;
 use crore_core::{Job, JobId, Name, NewJob, Payload, Spec, Time};
 use crore_remote::sql::postgres::{Postgres, PostgresOptions};
 use crore_store::jobs::{Applied, Claim, Pushed, QueueOrder, StoreWrite};
@@ -44,7 +45,14 @@ const DONE: Outcome = Outcome::Done { result: None };
 
 fn ask(queues: &[&str], n: usize) -> Claim {
     let queues = queues.iter().map(|queue| name(queue)).collect();
-    Claim { queues, kinds: None, n, order: QueueOrder::Merged, worker: name("w") }
+    Claim {
+        queues,
+        kinds: None,
+        versions: KindVersions::default(),
+        n,
+        order: QueueOrder::Merged,
+        worker: name("w"),
+    }
 }
 
 /// A fresh store; none on a machine without a server.

@@ -63,6 +63,9 @@ pub(crate) struct JobArgs {
     /// Label; may be repeated
     #[arg(long, value_name = "NAME=VALUE", value_parser = crate::cli::pair)]
     label: Vec<(String, String)>,
+    /// Versions of the kind that may run the job, such as '>=2.3 <3' [default: any worker]
+    #[arg(long, value_name = "REQUIREMENT")]
+    worker_version: Option<String>,
 }
 
 /// Flags of a job that is pushed now.
@@ -124,6 +127,7 @@ impl JobArgs {
             ("keep_result", period(self.keep_result)),
             ("unique", self.unique.map(unique)),
             ("labels", Some(Value::Object(labels))),
+            ("worker_version", self.worker_version.map(Into::into)),
         ]);
         JobBody { payload, fields }
     }

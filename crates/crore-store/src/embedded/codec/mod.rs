@@ -23,14 +23,14 @@ mod spec;
 #[cfg(test)]
 #[expect(clippy::expect_used, clippy::indexing_slicing, reason = "a test may panic")]
 mod tests;
+mod version;
 mod writer;
 
 pub(crate) use group::{get_group, put_group};
 pub(crate) use live::{LiveHead, get_live, peek_live, put_live};
 pub(crate) use reader::ByteReader;
-#[cfg(test)]
-pub(crate) use spec::SpecHead;
-pub(crate) use spec::{get_spec, get_spec_with, peek_spec, put_spec};
+pub(crate) use spec::{SpecHead, get_spec, get_spec_with, peek_spec, put_spec};
+pub(crate) use version::{get_version, put_version};
 pub(crate) use writer::Put;
 
 /// Bytes that no encoder writes, with the reason.

@@ -13,6 +13,7 @@ use crore_core::limit::LimitKey;
 use crore_core::push::{GroupRef, NewDependency, NewDependencyTarget, UnsetFields};
 use crore_core::retry::{Backoff, Retry};
 use crore_core::unique::{Unique, UniqueHold};
+use crore_core::version::{MAX_PART, Version, VersionRequirement};
 use crore_core::{
     Delivery, Encoding, GroupId, JobId, Live, Name, NewJob, OwnerId, Payload, Revision, Span, Spec,
     State, Time,
@@ -138,14 +139,16 @@ pub(super) fn spec() -> BoxedStrategy<Spec> {
     let parent = option::of((number().prop_map(JobId), number32()));
     let pusher = option::of(number().prop_map(OwnerId));
     let fair = option::of(option::of(text()).prop_map(FairKey::new));
-    let marks = (btree_map(label(), label(), 0..4), option::of(text()), pusher, fair);
+    let tags = (btree_map(label(), label(), 0..4), option::of(text()));
+    let marks = (tags, pusher, fair, option::of(worker_version()));
     let ties = (option::of(number().prop_map(GroupId)), vec(dependency(), 0..4), parent, marks);
     let parts = (head.boxed(), policies.boxed(), ties.boxed(), payload());
     parts
         .prop_map(|(head, policies, ties, payload)| {
             let (queue, kind, priority, limits, client_id) = head;
             let (lease, unique, retry, (timeout, lapse, reports, keep, retain)) = policies;
-            let (group, after, parent, (labels, trace, pusher, fair)) = ties;
+            let (group, after, parent, marks) = ties;
+            let ((labels, trace), pusher, fair, worker_version) = marks;
             Spec {
                 lease,
                 unique,
@@ -169,6 +172,7 @@ pub(super) fn spec() -> BoxedStrategy<Spec> {
                 pusher,
                 fair,
                 on_expired: None,
+                worker_version: worker_version.map(Box::new),
             }
         })
         .boxed()
@@ -220,6 +224,14 @@ fn new_job() -> BoxedStrategy<NewJob> {
             unset,
         })
         .boxed()
+}
+
+fn worker_version() -> impl Strategy<Value = VersionRequirement> {
+    let part = || prop_oneof![0u32..3, Just(MAX_PART)];
+    let version =
+        move || proptest::array::uniform3(part()).prop_filter_map("a version", Version::new);
+    (version(), option::of(version()))
+        .prop_filter_map("a range", |(from, below)| VersionRequirement::between(from, below))
 }
 
 fn attempt() -> impl Strategy<Value = Attempt> {

@@ -6,6 +6,7 @@ use crore_core::fair::FairKey;
 use crore_core::job::{ClientId, JobRetention, Lapse, ReportFencing, ResultRetention};
 use crore_core::limit::LimitKey;
 use crore_core::retry::{Backoff, Retry};
+use crore_core::version::VersionRequirement;
 use crore_core::{GroupId, JobId, Name, OwnerId, Span, Spec};
 
 use super::fields::PresenceBits;
@@ -15,6 +16,7 @@ use super::policy::{
     get_payload, get_retry, get_unique, put_client_id, put_dependency, put_keep, put_key,
     put_lapse, put_payload, put_retry, put_unique,
 };
+use super::version::{get_version, put_version};
 use super::{ByteReader, Damaged, Put};
 
 const VERSION: u8 = 1;
@@ -41,7 +43,8 @@ const PUSHER: u64 = 1 << 16;
 /// The follow-up for a missed deadline.
 const ON_EXPIRED: u64 = 1 << 17;
 const FAIR: u64 = 1 << 18;
-const KNOWN: u64 = ((1 << 17) - 1) | ON_EXPIRED | FAIR;
+const WORKER_VERSION: u64 = 1 << 23;
+const KNOWN: u64 = ((1 << 17) - 1) | ON_EXPIRED | FAIR | WORKER_VERSION;
 
 /// The usual values of version 1. Unlike the defaults of the rules, these must never change.
 const USUAL_LEASE: Option<Span> = Some(Span::from_secs(30));
@@ -65,6 +68,7 @@ pub(crate) struct SpecHead<'a> {
     pub(crate) limits: Vec<LimitKey>,
     pub(crate) client_id: Option<ClientId>,
     pub(crate) fair: Option<FairKey>,
+    pub(crate) version: Option<VersionRequirement>,
 }
 
 /// Appends the encoding of `spec`.
@@ -110,6 +114,7 @@ fn fields_of(spec: &Spec) -> PresenceBits {
         .with(PUSHER, spec.pusher.is_some())
         .with(FAIR, spec.fair.is_some())
         .with(ON_EXPIRED, spec.on_expired.is_some())
+        .with(WORKER_VERSION, spec.worker_version.is_some())
 }
 
 fn put_head(spec: &Spec, fields: PresenceBits, out: &mut Vec<u8>) {
@@ -125,6 +130,9 @@ fn put_head(spec: &Spec, fields: PresenceBits, out: &mut Vec<u8>) {
     }
     if let Some(fair) = &spec.fair {
         out.put_text(fair.as_str());
+    }
+    if let Some(version) = &spec.worker_version {
+        put_version(version, out);
     }
 }
 
@@ -212,18 +220,28 @@ pub(crate) fn get_spec_with(
 pub(crate) fn peek_spec<'a>(reader: &mut ByteReader<'a>) -> Result<SpecHead<'a>, Damaged> {
     let fields = PresenceBits::read(reader, VERSION, KNOWN)?;
     let (queue, kind) = (reader.text()?, reader.text()?);
-    let (priority, limits, client_id, fair) = get_head(reader, fields)?;
-    Ok(SpecHead { queue, kind, priority, limits, client_id, fair })
+    let head = get_head(reader, fields)?;
+    let HeadFields { priority, limits, client_id, fair, version } = head;
+    Ok(SpecHead { queue, kind, priority, limits, client_id, fair, version })
 }
 
-type SpecHeadFields = (i32, Vec<LimitKey>, Option<ClientId>, Option<FairKey>);
+/// The fields of a spec's head behind the names.
+struct HeadFields {
+    priority: i32,
+    limits: Vec<LimitKey>,
+    client_id: Option<ClientId>,
+    fair: Option<FairKey>,
+    version: Option<VersionRequirement>,
+}
 
-fn get_head(reader: &mut ByteReader<'_>, fields: PresenceBits) -> Result<SpecHeadFields, Damaged> {
-    let priority = fields.given(PRIORITY, || reader.zig32())?.unwrap_or(0);
-    let limits = fields.given(LIMITS, || reader.list(LEAST_KEY, get_key))?.unwrap_or_default();
-    let client_id = fields.given(CLIENT_ID, || get_client_id(reader))?;
-    let fair = fields.given(FAIR, || reader.text())?;
-    Ok((priority, limits, client_id, fair.map(|text| FairKey::new(Some(text.into())))))
+fn get_head(reader: &mut ByteReader<'_>, fields: PresenceBits) -> Result<HeadFields, Damaged> {
+    Ok(HeadFields {
+        priority: fields.given(PRIORITY, || reader.zig32())?.unwrap_or(0),
+        limits: fields.given(LIMITS, || reader.list(LEAST_KEY, get_key))?.unwrap_or_default(),
+        client_id: fields.given(CLIENT_ID, || get_client_id(reader))?,
+        fair: fields.given(FAIR, || reader.text())?.map(|text| FairKey::new(Some(text.into()))),
+        version: fields.given(WORKER_VERSION, || get_version(reader))?,
+    })
 }
 
 /// Decodes everything after the names, in the order in which it is written.
@@ -233,7 +251,7 @@ fn get_rest(
     queue: Name,
     kind: Name,
 ) -> Result<Spec, Damaged> {
-    let (priority, limits, client_id, fair) = get_head(reader, fields)?;
+    let HeadFields { priority, limits, client_id, fair, version } = get_head(reader, fields)?;
     Ok(Spec {
         queue,
         kind,
@@ -241,6 +259,7 @@ fn get_rest(
         limits,
         client_id,
         fair,
+        worker_version: version.map(Box::new),
         lease: fields.given(LEASE, || reader.option(ByteReader::span))?.unwrap_or(USUAL_LEASE),
         unique: fields.given(UNIQUE, || get_unique(reader))?,
         retry: fields.given(RETRY, || get_retry(reader))?.unwrap_or(USUAL_RETRY),

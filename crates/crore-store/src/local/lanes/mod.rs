@@ -1,7 +1,7 @@
 //! Queues, partitions and lanes: the index in which a claim finds jobs.
 //!
-//! A **lane** is (queue, kind, limit keys, fair key): an ordered list of jobs that are equivalent to a claim.
-//! A **partition** is the part of a queue with one kind: its lanes, and one sorted run per state
+//! A **lane** is (queue, kind, required version, limit keys, fair key): an ordered list of jobs that are equivalent to a
+//! claim. A **partition** is the part of a queue with one kind and required version: its lanes, and one sorted run per state
 //! (except ready jobs, which are in the lanes, and running jobs, which are kept per queue). A lane
 //! is **open** while its head is among the heads of its queue (and, if it has limits, of its
 //! partition), so a claim looks at one entry however many lanes and jobs there are. A lane without
@@ -10,6 +10,9 @@
 //!
 //! Lanes with a fair key are ordered by the turn of their **share** and are kept apart: the open ones in
 //! their partition, one entry for each share, and one entry for each such partition in its queue.
+//!
+//! Partitions with a required version are not part of the order of their queue: only a claim that names a version
+//! which satisfies the requirement looks at them.
 //!
 //! Invariant: while a bucket has a permit and lanes without a fair key of a partition are parked there, the
 //! best of these lanes is open, or a better lane of the same partition that needs the same bucket is. For
@@ -28,6 +31,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use crore_core::fair::FairKey;
 use crore_core::limit::LimitKey;
+use crore_core::version::VersionRequirement;
 use crore_core::{JobId, Name, Spec, State, Time};
 
 use super::arena::Arena;
@@ -37,9 +41,12 @@ use super::sorted_run::SortedRun;
 use crate::bug::planted;
 pub(crate) use fair_heads::{FairHeads, TurnHead};
 use ready::ReadyJobs;
-use rows::{LaneLimits, LaneRow, PartitionRow, QueueRow};
+pub(crate) use rows::QueueRow;
+use rows::{LaneLimits, LaneRow, PartitionRow};
 use shares::{NO_SHARE, Shares};
 use sources::ClaimSources;
+
+use crate::bug::planted;
 
 /// The first job of a lane. Its order is the claim order of lanes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -74,6 +81,31 @@ pub(crate) struct LaneKey {
     pub(crate) kind: Name,
     pub(crate) limits: Vec<LimitKey>,
     pub(crate) fair: Option<FairKey>,
+    pub(crate) version: Option<VersionRequirement>,
+}
+
+/// Identity of a lane, borrowed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct LaneKeyRef<'a> {
+    pub(crate) queue: &'a Name,
+    pub(crate) kind: &'a Name,
+    pub(crate) limits: &'a [LimitKey],
+    pub(crate) fair: Option<&'a FairKey>,
+    pub(crate) version: Option<&'a VersionRequirement>,
+}
+
+impl LaneKey {
+    pub(crate) fn borrowed(&self) -> LaneKeyRef<'_> {
+        let Self { queue, kind, limits, fair, version } = self;
+        LaneKeyRef { queue, kind, limits, fair: fair.as_ref(), version: version.as_ref() }
+    }
+}
+
+impl<'a> From<&'a Spec> for LaneKeyRef<'a> {
+    fn from(spec: &'a Spec) -> Self {
+        let Spec { queue, kind, limits, fair, worker_version, .. } = spec;
+        LaneKeyRef { queue, kind, limits, fair: fair.as_ref(), version: worker_version.as_deref() }
+    }
 }
 
 impl Lanes {
@@ -88,6 +120,7 @@ impl Lanes {
         let queue = QueueRow {
             name: name.clone(),
             partitions: BTreeMap::new(),
+            versioned: BTreeMap::new(),
             paused: false,
             heads: SortedRun::default(),
             running: SortedRun::default(),
@@ -102,13 +135,24 @@ impl Lanes {
         number
     }
 
-    fn partition_or_new(&mut self, queue: u32, kind: &Name) -> u32 {
-        if let Some(number) = self.queues.at(queue).partitions.get(kind) {
+    fn partition_or_new(
+        &mut self,
+        queue: u32,
+        kind: &Name,
+        version: Option<&VersionRequirement>,
+    ) -> u32 {
+        let row = self.queues.at(queue);
+        let existing = match version {
+            None => row.partitions.get(kind),
+            Some(version) => row.versioned.get(kind).and_then(|all| all.get(version)),
+        };
+        if let Some(number) = existing {
             return *number;
         }
         let number = self.partitions.add(PartitionRow {
             queue,
             kind: kind.clone(),
+            version: version.copied(),
             lanes: BTreeSet::new(),
             plain: None,
             heads: BTreeSet::new(),
@@ -124,26 +168,27 @@ impl Lanes {
             dead: SortedRun::default(),
             cancelled: SortedRun::default(),
         });
-        self.queues.at_mut(queue).partitions.insert(kind.clone(), number);
+        let row = self.queues.at_mut(queue);
+        match version {
+            None => row.partitions.insert(kind.clone(), number),
+            Some(version) => {
+                row.versioned.entry(kind.clone()).or_default().insert(*version, number)
+            }
+        };
         number
     }
 
     /// Returns the lane of a new job, and counts the job.
     pub(crate) fn lane_for(&mut self, spec: &Spec) -> u32 {
-        let lane = self.lane_or_new(&spec.queue, &spec.kind, &spec.limits, spec.fair.as_ref());
+        let lane = self.lane_or_new(spec.into());
         self.lanes.at_mut(lane).jobs += 1;
         lane
     }
 
-    pub(crate) fn lane_or_new(
-        &mut self,
-        queue: &Name,
-        kind: &Name,
-        limits: &[LimitKey],
-        fair: Option<&FairKey>,
-    ) -> u32 {
+    pub(crate) fn lane_or_new(&mut self, key: LaneKeyRef<'_>) -> u32 {
+        let LaneKeyRef { queue, kind, limits, fair, version } = key;
         let queue = self.queue_or_new(queue);
-        let partition = self.partition_or_new(queue, kind);
+        let partition = self.partition_or_new(queue, kind, version);
         let share = self.share_or_new(queue, fair);
         let existing = match (limits.is_empty(), share) {
             (true, NO_SHARE) => self.partitions.at(partition).plain,
@@ -178,6 +223,7 @@ impl Lanes {
             partition,
             queue: self.partitions.at(partition).queue,
             share,
+            is_versioned: self.partitions.at(partition).version.is_some(),
             limited,
             ready: ReadyJobs::default(),
             jobs: 0,
@@ -309,7 +355,9 @@ impl Lanes {
         if row.share != NO_SHARE {
             return self.open_share(head);
         }
-        self.queues.at_mut(row.queue).heads.insert(head);
+        if !row.is_versioned || planted!("bug-53") {
+            self.queues.at_mut(row.queue).heads.insert(head);
+        }
         if row.limited.is_some() {
             self.partitions.at_mut(row.partition).heads.insert(head);
         }
@@ -322,7 +370,9 @@ impl Lanes {
             let share = self.shares.rows.at(row.share);
             return self.partitions.at_mut(row.partition).fair.remove(head, (row.share, share));
         }
-        self.queues.at_mut(row.queue).heads.remove(head);
+        if !row.is_versioned || planted!("bug-53") {
+            self.queues.at_mut(row.queue).heads.remove(head);
+        }
         if row.limited.is_some() {
             self.partitions.at_mut(row.partition).heads.remove(&head);
         }

@@ -34,7 +34,7 @@ impl Lanes {
             }
             if row.lanes.is_empty() {
                 let queue = self.queues.at_mut(row.queue);
-                queue.partitions.remove(&row.kind);
+                queue.remove_partition(&row.kind, row.version.as_ref());
                 self.enter(partition, None);
                 self.partitions.remove(partition);
             }
@@ -48,10 +48,7 @@ impl Lanes {
 
     fn prune_queues(&mut self) {
         let is_default = |queue: &QueueRow| !queue.paused && queue.fair_share.is_none();
-        let empty = self
-            .queues
-            .iter()
-            .filter(|(_, queue)| queue.partitions.is_empty() && is_default(queue));
+        let empty = self.queues.iter().filter(|(_, queue)| queue.is_empty() && is_default(queue));
         let empty: Vec<(u32, Name)> =
             empty.map(|(number, queue)| (number, queue.name.clone())).collect();
         for (number, name) in empty {

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use crore_core::fair::{FairShare, Turn};
 use crore_core::limit::LimitKey;
+use crore_core::version::VersionRequirement;
 use crore_core::{Name, State, Time};
 
 use super::super::sorted_run::{RunSlot, SortedRun};
@@ -19,6 +20,8 @@ pub(crate) struct LaneRow {
     pub(super) queue: u32,
     /// The share of its fair key.
     pub(super) share: u32,
+    /// Whether its jobs require a version of their kind.
+    pub(super) is_versioned: bool,
     pub(super) limited: Option<Box<LaneLimits>>,
     pub(crate) ready: ReadyJobs,
     /// Jobs of this lane in any state.
@@ -62,6 +65,8 @@ impl LaneRow {
 pub(crate) struct PartitionRow {
     pub(crate) queue: u32,
     pub(crate) kind: Name,
+    /// The version that its jobs require.
+    pub(crate) version: Option<VersionRequirement>,
     pub(crate) lanes: BTreeSet<u32>,
     /// The lane without limits, which has most jobs.
     pub(super) plain: Option<u32>,
@@ -121,19 +126,51 @@ impl PartitionRow {
 #[derive(Debug)]
 pub(crate) struct QueueRow {
     pub(crate) name: Name,
+    /// Partitions of jobs that any worker may run, by kind.
     pub(crate) partitions: BTreeMap<Name, u32>,
+    /// Partitions of jobs that require a version, by kind.
+    pub(crate) versioned: BTreeMap<Name, BTreeMap<VersionRequirement, u32>>,
     pub(crate) paused: bool,
-    /// Heads of the open lanes. They leave at the front and return near the end, which suits a run.
+    /// Heads of the open lanes without a required version. They leave at the front and return near the end, which suits a run.
     pub(super) heads: SortedRun<LaneHead>,
     /// Running jobs, by id.
     pub(crate) running: SortedRun,
     /// When a rate may admit the next job, per bucket with parked lanes of this queue.
     pub(super) timers: BTreeSet<(Time, u32)>,
-    /// Partitions with open or armed lanes with shares.
+    /// Partitions without a required version that have open or armed lanes with shares.
     pub(super) fair: BTreeSet<(TurnHead, u32)>,
     pub(super) fair_share: Option<Arc<FairShare>>,
     /// Start of the last claimed job of a share.
     pub(super) virtual_time: Turn,
     /// Number of shares.
     pub(super) shares: u32,
+}
+
+impl QueueRow {
+    /// All partitions, with their kinds.
+    pub(crate) fn all_partitions(&self) -> impl Iterator<Item = (&Name, u32)> {
+        let versioned = self.versioned.iter();
+        let versioned =
+            versioned.flat_map(|(kind, all)| all.values().map(move |number| (kind, *number)));
+        self.partitions.iter().map(|(kind, number)| (kind, *number)).chain(versioned)
+    }
+
+    /// Whether it has no jobs.
+    pub(super) fn is_empty(&self) -> bool {
+        self.partitions.is_empty() && self.versioned.is_empty()
+    }
+
+    /// Removes a partition.
+    pub(super) fn remove_partition(&mut self, kind: &Name, version: Option<&VersionRequirement>) {
+        let Some(version) = version else {
+            self.partitions.remove(kind);
+            return;
+        };
+        if let Some(all) = self.versioned.get_mut(kind) {
+            all.remove(version);
+            if all.is_empty() {
+                self.versioned.remove(kind);
+            }
+        }
+    }
 }

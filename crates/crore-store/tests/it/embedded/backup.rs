@@ -10,6 +10,7 @@ use std::thread;
 use crore_conformance::sim_disk::{DiskCall, DiskError, DiskFault, Recurrence, SimDisk};
 use crore_core::job::JobRetention;
 use crore_core::machine::{JobEvent, Outcome, decide};
+use crore_core::version::KindVersions;
 use crore_core::{JobId, NewJob};
 use crore_store::embedded::{Embedded, verify};
 use crore_store::jobs::{Claim, QueueOrder, StoreWrite};
@@ -155,7 +156,14 @@ fn work(store: &Embedded, queue: &str, kept: &Mutex<BTreeSet<JobId>>, stop: &Ato
         goes.retain = JobRetention::Nothing;
         let _ = wait(store.push(NewJob::from(goes).into()));
         let (queues, worker) = (vec![name(queue)], name("w"));
-        let claim = Claim { queues, kinds: None, n: 1, order: QueueOrder::Merged, worker };
+        let claim = Claim {
+            queues,
+            kinds: None,
+            versions: KindVersions::default(),
+            n: 1,
+            order: QueueOrder::Merged,
+            worker,
+        };
         for job in wait(store.claim(claim)).jobs {
             let report = Outcome::Done { result: None }.into();
             let event = JobEvent::Finished { delivery: Some(job.live.delivery), report };

@@ -15,7 +15,9 @@ use crore_store::jobs::{
 };
 use crore_store::registry::{Define, Defined, RegistryEntry, RegistryTable};
 use crore_store::upkeep::{Lapses, Lead, Promoted, Pruned};
-use crore_store::views::{JobCount, JobNotes, ListPage, ListQuery, Note, StatStep};
+use crore_store::views::{
+    JobCount, JobNotes, ListPage, ListQuery, Note, RequiredVersion, StatStep,
+};
 use crore_store::{Committed, Error, Jobs, Registry, Store, StoreFuture, StoreId, Upkeep, Views};
 
 /// When the store is reopened.
@@ -165,6 +167,10 @@ impl Views for Driven {
 
     fn counts(&self, queue: Option<Name>) -> StoreFuture<'_, Vec<JobCount>> {
         self.drive(|store| store.counts(queue))
+    }
+
+    fn required_versions(&self, queue: Option<Name>) -> StoreFuture<'_, Vec<RequiredVersion>> {
+        self.drive(|store| store.required_versions(queue))
     }
 
     fn stats(&self, series: Name, step: StatStep) -> StoreFuture<'_, Vec<(Time, u64)>> {

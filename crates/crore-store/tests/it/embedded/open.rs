@@ -7,8 +7,10 @@ use std::path::Path;
 use std::sync::Arc;
 
 use crore_conformance::sim_disk::SimDisk;
+use crore_core::fair::FairKey;
 use crore_core::job::DueTime;
 use crore_core::machine::{JobEvent, Outcome, decide};
+use crore_core::version::{KindVersions, VersionRequirement};
 use crore_core::{Batch, Caps, Clock, Code, Encoding, Job, Name, NewJob, Payload, Span, Spec};
 use crore_store::embedded::disk::{Directory, Disk, MemoryDisk, OpenMode};
 use crore_store::embedded::{Embedded, Options, StoreHealth};
@@ -59,7 +61,14 @@ fn push(store: &Embedded, job: NewJob) -> JobSelector {
 fn claim(store: &Embedded) -> Vec<Vec<u8>> {
     wait(store.promote(100)).expect("promoted");
     let (queues, worker) = (vec![name("q")], name("w"));
-    let ask = Claim { queues, kinds: None, n: 100, order: QueueOrder::Merged, worker };
+    let ask = Claim {
+        queues,
+        kinds: None,
+        versions: KindVersions::default(),
+        n: 100,
+        order: QueueOrder::Merged,
+        worker,
+    };
     let claimed = wait(store.claim(ask)).expect("claimed");
     claimed.jobs.iter().map(|job| job.spec.payload.bytes.to_vec()).collect()
 }
@@ -238,6 +247,7 @@ fn a_store_that_cannot_release_its_oldest_segment_reports_it() {
     let ask = |n| Claim {
         queues: vec![name("q")],
         kinds: None,
+        versions: KindVersions::default(),
         n,
         order: QueueOrder::Merged,
         worker: name("w"),
@@ -274,8 +284,14 @@ fn a_batch_larger_than_an_empty_file_does_not_leave_it_empty() {
     let store = open().expect("a new store");
     run_keeper_to_end(&store);
     let queues = vec![name("q")];
-    let many =
-        Claim { queues, kinds: None, n: 10_000, order: QueueOrder::Merged, worker: name("w") };
+    let many = Claim {
+        queues,
+        kinds: None,
+        versions: KindVersions::default(),
+        n: 10_000,
+        order: QueueOrder::Merged,
+        worker: name("w"),
+    };
     assert!(run(&store, store.claim(many)).expect("claimed").jobs.is_empty());
     run_keeper_to_end(&store);
     let batch: Vec<NewJob> = (0..6).map(|_| job(vec![7; 1 << 20])).collect();
@@ -287,4 +303,50 @@ fn a_batch_larger_than_an_empty_file_does_not_leave_it_empty() {
     let id = pushed.jobs.first().and_then(|pushed| pushed.id()).expect("an id");
     let found = run(&store, store.get(vec![JobSelector::Id(id)])).expect("read");
     assert!(found[0].is_some());
+}
+
+/// Jobs whose segment has a hint are opened from the hint, without reading their specs.
+#[test]
+fn a_store_opened_from_hints_knows_required_versions() {
+    let disk: Arc<dyn Disk> = Arc::new(MemoryDisk::new());
+    let open = || {
+        let options = Options { segment_bytes: 64 << 10, ..Options::default() };
+        Embedded::open_on(Arc::clone(&disk), Arc::new(FakeClock::default()), options)
+    };
+    let store = open().expect("a new store");
+    let versioned = |text: &str| {
+        let mut job = job([7; 200]);
+        let required = VersionRequirement::parse("worker_version", text).expect("a requirement");
+        job.spec.worker_version = Some(Box::new(required));
+        job
+    };
+    for _ in 0..30 {
+        let mut batch = vec![job([7; 200]), versioned(">=2"), versioned("=2.3")];
+        batch[2].spec.fair = Some(FairKey::new(Some("acme".into())));
+        let _ = run(&store, store.push(vec![batch; 10].concat().into())).expect("pushed");
+        run_keeper_to_end(&store);
+    }
+    store.close().expect("closed");
+    drop(store);
+    let hints = disk.list().expect("listed").into_iter().filter(|name| name.starts_with("hint-"));
+    let magic = |name: String| {
+        let file = disk.open(&name, OpenMode::Existing).expect("opened");
+        let mut magic = [0; 8];
+        file.read(0, &mut magic).expect("read");
+        magic
+    };
+    let magics: Vec<[u8; 8]> = hints.map(magic).collect();
+    assert!(magics.contains(b"crorehnx"), "{magics:?}");
+    let store = open().expect("the store reopens");
+    let ask = |versions: &[(&str, &str)]| Claim {
+        queues: vec![name("q")],
+        kinds: None,
+        versions: KindVersions::parse(versions.iter().copied()).expect("versions"),
+        n: 1000,
+        order: QueueOrder::Merged,
+        worker: name("w"),
+    };
+    let counts = [ask(&[]), ask(&[("work", "2")]), ask(&[("work", "2.3.9")])]
+        .map(|ask| run(&store, store.claim(ask)).expect("claimed").jobs.len());
+    assert_eq!(counts, [300, 300, 300]);
 }

@@ -12,6 +12,7 @@ use crore_core::machine::{JobEdit, JobEvent, Outcome, RetryDirective, decide};
 use crore_core::push::{GroupRef, NewDependency, NewDependencyTarget, NewGroup};
 use crore_core::schedule::{Missed, Timing};
 use crore_core::unique::{Unique, UniqueHold};
+use crore_core::version::KindVersions;
 use crore_core::{Batch, GroupId, Job, JobId, Name, NewJob, Payload, Span, Spec, State};
 use crore_store::embedded::disk::Disk;
 use crore_store::embedded::{Embedded, Options};
@@ -76,8 +77,14 @@ impl SteppedStore {
 
     pub(crate) fn claim(&self, queue: &str) -> Job {
         let (kinds, worker) = (None, name("näherin-7"));
-        let claim =
-            Claim { queues: vec![name(queue)], kinds, n: 1, order: QueueOrder::Merged, worker };
+        let claim = Claim {
+            queues: vec![name(queue)],
+            kinds,
+            versions: KindVersions::default(),
+            n: 1,
+            order: QueueOrder::Merged,
+            worker,
+        };
         self.get(|store| store.claim(claim)).jobs.remove(0)
     }
 

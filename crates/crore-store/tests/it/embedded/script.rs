@@ -15,6 +15,7 @@ use crore_core::machine::{JobEdit, JobEvent, Outcome, RetryDirective, decide};
 use crore_core::push::{GroupRef, NewDependency, NewDependencyTarget, NewGroup};
 use crore_core::retry::Retry;
 use crore_core::unique::{Unique, UniqueHold};
+use crore_core::version::KindVersions;
 use crore_core::{Batch, GroupId, Job, JobId, Name, NewJob, Payload, Span, State};
 use crore_store::embedded::{Embedded, Options};
 use crore_store::jobs::{Applied, Claim, JobSelector, Pushed, QueueOrder, Renew, StoreWrite};
@@ -386,7 +387,14 @@ pub(super) fn finish(store: &Embedded, job: &Job) {
 
 pub(super) fn claim(n: usize) -> Claim {
     let queues = vec![name("a"), name("b")];
-    Claim { queues, kinds: None, n, order: QueueOrder::Merged, worker: name("worker") }
+    Claim {
+        queues,
+        kinds: None,
+        versions: KindVersions::default(),
+        n,
+        order: QueueOrder::Merged,
+        worker: name("worker"),
+    }
 }
 
 impl StoreView {

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use crore_core::Job;
 use crore_core::machine::{JobEvent, Outcome, decide};
+use crore_core::version::KindVersions;
 use crore_store::embedded::{Embedded, Options};
 use crore_store::jobs::{Applied, Claim, Pushed, QueueOrder, StoreWrite};
 use crore_store::{Error, Jobs, SystemClock, Upkeep};
@@ -153,8 +154,14 @@ impl<'a> FilledStore<'a> {
 
     fn claim(&mut self, n: usize) -> Result<Vec<Job>, OperationFailed> {
         let queues = QUEUES.map(name).to_vec();
-        let ask =
-            Claim { queues, kinds: None, n, order: QueueOrder::Merged, worker: name("filled") };
+        let ask = Claim {
+            queues,
+            kinds: None,
+            versions: KindVersions::default(),
+            n,
+            order: QueueOrder::Merged,
+            worker: name("filled"),
+        };
         let claim = || match wait(self.store().claim(ask.clone())) {
             Err(Error::Full { what }) => Err(what),
             answer => Ok(answer),

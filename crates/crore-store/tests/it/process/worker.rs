@@ -6,6 +6,7 @@ use std::sync::atomic::Ordering;
 use crore_core::machine::{
     Change, JobEvent, NextRecord, NextState, Outcome, RetryDirective, decide,
 };
+use crore_core::version::KindVersions;
 use crore_core::{Job, NewJob, Span, State};
 use crore_store::jobs::{Applied, Claim, Pushed, QueueOrder, Renew, StoreWrite};
 use crore_store::views::ListQuery;
@@ -87,7 +88,14 @@ impl<'a> ChildWorker<'a> {
         let mut queues = QUEUES.map(name).to_vec();
         queues.truncate(1 + self.dice.below(3) as usize);
         let n = 1 + self.dice.below(6) as usize;
-        let ask = Claim { queues, kinds: None, n, order: QueueOrder::Merged, worker: name("hand") };
+        let ask = Claim {
+            queues,
+            kinds: None,
+            versions: KindVersions::default(),
+            n,
+            order: QueueOrder::Merged,
+            worker: name("hand"),
+        };
         let Some(claimed) = self.answer_or_stop(self.shared.store.claim(ask))? else {
             return Ok(());
         };

@@ -1,6 +1,7 @@
 //! **I8, order is (priority, due, id).** A fetch does not deliver a job while it skips another that comes
 //! first, is of a requested queue and kind, and was certainly ready throughout; and the jobs it delivers are
-//! in order. Several queues are merged into one order, or served queue by queue if requested.
+//! in order. Several queues are merged into one order, or served queue by queue if requested. A job that requires a
+//! version is delivered only to a fetch that names such a version of its kind.
 //!
 //! A job is *certainly ready* from the response to its push (due now, without limits or dependencies), or
 //! from the response to a report that handed it back, until the beginning of anything that may have taken or
@@ -12,6 +13,7 @@
 
 use std::collections::BTreeMap;
 
+use crore_core::version::VersionRequirement;
 use crore_core::{JobId, Name, Time};
 
 use super::facts::definitions::DefinitionTable;
@@ -30,15 +32,17 @@ type ReadyOrder = (i32, Time, JobId);
 struct ReadyInterval<'h> {
     queue: &'h Name,
     kind: &'h Name,
+    version: Option<&'h VersionRequirement>,
     key: ReadyOrder,
     from: u64,
     until: u64,
 }
 
-/// The ready jobs of a queue, each with its kind and the event since which it is ready.
-type ReadyByOrder<'h> = BTreeMap<ReadyOrder, (&'h Name, u64)>;
+/// The ready jobs of a queue, each with the interval in which it is ready.
+type ReadyByOrder<'a, 'h> = BTreeMap<ReadyOrder, &'a ReadyInterval<'h>>;
 
 pub(super) fn check(facts: &HistoryFacts<'_>, findings: &mut Findings, counters: &mut Counters) {
+    check_versions(facts, findings);
     let waits = ready_intervals(facts, counters);
     if !facts.rules.ordered {
         return;
@@ -54,11 +58,11 @@ pub(super) fn check(facts: &HistoryFacts<'_>, findings: &mut Findings, counters:
         }
     }
     steps.sort_by_key(|(at, step)| (*at, matches!(step, OrderEvent::Fetched(..))));
-    let mut queues: BTreeMap<&Name, ReadyByOrder<'_>> = BTreeMap::new();
+    let mut queues: BTreeMap<&Name, ReadyByOrder<'_, '_>> = BTreeMap::new();
     for (_, step) in steps {
         match step {
             OrderEvent::Ready(wait) => {
-                queues.entry(wait.queue).or_default().insert(wait.key, (wait.kind, wait.from));
+                queues.entry(wait.queue).or_default().insert(wait.key, wait);
             }
             OrderEvent::Over(wait) => {
                 queues.entry(wait.queue).or_default().remove(&wait.key);
@@ -84,10 +88,12 @@ fn check_passed_over<'h>(
     facts: &HistoryFacts<'h>,
     call: &RecordedCall<'h>,
     granted: &'h [RecordedDelivery],
-    queues: &BTreeMap<&'h Name, ReadyByOrder<'h>>,
+    queues: &BTreeMap<&'h Name, ReadyByOrder<'_, 'h>>,
     findings: &mut Findings,
 ) {
-    let RecordedOp::Fetch { queues: requested, kinds, strict, .. } = call.op else { return };
+    let RecordedOp::Fetch { queues: requested, kinds, versions, strict, .. } = call.op else {
+        return;
+    };
     let Some(ended) = call.ended() else { return };
     let rank =
         |queue: &Name| if *strict { requested.iter().position(|q| q == queue) } else { None };
@@ -105,10 +111,12 @@ fn check_passed_over<'h>(
         if may_be_paused(facts, queue, call.begun, ended) {
             continue;
         }
-        let is_requested = |kind: &Name| kinds.as_ref().is_none_or(|kinds| kinds.contains(kind));
-        let first =
-            ready.iter().find(|(_, (kind, from))| *from < call.begun.i && is_requested(kind));
-        if let Some((key, (_, since))) = first
+        let is_requested = |wait: &ReadyInterval<'_>| {
+            kinds.as_ref().is_none_or(|kinds| kinds.contains(wait.kind))
+                && versions.satisfy(wait.kind, wait.version)
+        };
+        let first = ready.iter().find(|(_, wait)| wait.from < call.begun.i && is_requested(wait));
+        if let Some((key, ReadyInterval { from: since, .. })) = first
             && (rank(queue), *key) < last
         {
             let passed = last.1.2;
@@ -175,7 +183,7 @@ fn ready_after_push<'h>(
     };
     let until = ready_until(facts, (job, source), (source.begun, from), job.grants.first());
     let (item, key) = (source.item, (source.item.priority, due, job.id));
-    ready_interval(&item.queue, &item.kind, key, (from.i, until))
+    ready_interval(item, key, (from.i, until))
 }
 
 /// The interval after a delivery that was handed back: the job keeps its position.
@@ -208,16 +216,40 @@ fn ready_after_hand_back<'h>(
     }
     let until = ready_until(facts, (job, source), (back.begun, from), job.grants.get(n + 1));
     let key = (source.item.priority, grant.granted.due, job.id);
-    ready_interval(&source.item.queue, &source.item.kind, key, (from.i, until))
+    ready_interval(source.item, key, (from.i, until))
 }
 
 fn ready_interval<'h>(
-    queue: &'h Name,
-    kind: &'h Name,
+    item: &'h RecordedItem,
     key: ReadyOrder,
     (from, until): (u64, u64),
 ) -> Option<ReadyInterval<'h>> {
-    (from < until).then_some(ReadyInterval { queue, kind, key, from, until })
+    let RecordedItem { queue, kind, worker_version, .. } = item;
+    let version = worker_version.as_ref();
+    (from < until).then_some(ReadyInterval { queue, kind, version, key, from, until })
+}
+
+/// No fetch gets a job whose required version it does not name.
+fn check_versions(facts: &HistoryFacts<'_>, findings: &mut Findings) {
+    let required = |(job, source): (&JobFacts<'_>, &PushSource<'_>)| {
+        Some((job.id, (source.item.kind.clone(), source.item.worker_version?)))
+    };
+    let required: BTreeMap<JobId, (Name, VersionRequirement)> =
+        facts.sourced().filter_map(required).collect();
+    for call in facts.calls.iter().filter(|_| !required.is_empty()) {
+        let (RecordedOp::Fetch { versions, .. }, Some((RecordedResponse::Fetched(granted), at))) =
+            (call.op, call.response())
+        else {
+            continue;
+        };
+        for granted in granted {
+            let Some((kind, version)) = required.get(&granted.id) else { continue };
+            if !versions.satisfy(kind, Some(version)) {
+                let message = "handed to a fetch that does not name such a version".to_owned();
+                findings.add(8, granted.id, &[call.begun.i, at.i], message);
+            }
+        }
+    }
 }
 
 /// The first event at which a job that is certainly ready since `from`, and perhaps since `begun`, may have

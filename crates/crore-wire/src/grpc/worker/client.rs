@@ -129,6 +129,7 @@ impl From<Hello> for v1::Hello {
             held: convert_all(hello.held),
             runs_handlers: hello.runs_handlers,
             runners: hello.runners,
+            versions: hello.versions,
         }
     }
 }

@@ -34,6 +34,7 @@ impl From<v1::Hello> for Hello {
             held: convert_all(hello.held),
             runs_handlers: hello.runs_handlers,
             runners: hello.runners,
+            versions: hello.versions,
         }
     }
 }

@@ -13,9 +13,9 @@ use crore_conformance::simulation::{SimFailure, first_failing_seed};
 use super::subject::{InjectedBug, OnEngine};
 
 /// The features of the planted bugs; `Cargo.toml` describes them.
-const BUGS: [&str; 10] = [
+const BUGS: [&str; 11] = [
     "bug-21", "bug-22", "bug-23", "bug-24", "bug-25", "bug-26", "bug-27", "bug-28", "bug-29",
-    "bug-30",
+    "bug-30", "bug-35",
 ];
 
 /// Each bug has to be found within this many seeds.

@@ -69,6 +69,7 @@ proptest! {
             priority: spec.priority,
             limits: spec.limits.clone(),
             fair: spec.fair.clone(),
+            version: spec.worker_version.as_deref().copied(),
             client_id: spec.client_id.clone(),
         };
         prop_assert_eq!(peek_spec(&mut ByteReader::new(&bytes)), Ok(head));

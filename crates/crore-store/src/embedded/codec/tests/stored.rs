@@ -10,6 +10,7 @@ use crore_core::limit::LimitKey;
 use crore_core::push::{GroupRef, NewDependency, NewDependencyTarget, NewJob, UnsetFields};
 use crore_core::retry::{Backoff, Retry};
 use crore_core::unique::{Unique, UniqueHold};
+use crore_core::version::VersionRequirement;
 use crore_core::{
     Delivery, Encoding, GroupId, JobId, OwnerId, Payload, Revision, Span, State, Time,
 };
@@ -242,6 +243,13 @@ fn the_bits_of_a_spec_never_change() {
          0100046d61696c0777656c636f6d6500087b22746f223a317d00087b22746f223a317d"
     );
     assert_round_trip(&expiring, put_spec, get_spec);
+    let required = VersionRequirement::parse("worker_version", ">=2.3 <300.0.1").ok();
+    let versioned = Spec { worker_version: required.map(Box::new), ..plain() };
+    assert_eq!(
+        hex(&encode(&versioned, put_spec)),
+        "0180808004046d61696c0777656c636f6d6502030001ac02000100087b22746f223a317d"
+    );
+    assert_round_trip(&versioned, put_spec, get_spec);
 }
 
 #[test]

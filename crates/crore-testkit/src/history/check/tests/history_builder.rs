@@ -6,6 +6,7 @@ use crore_core::job::{JobRetention, Lapse, ReportFencing, ResultRetention};
 use crore_core::limit::LimitKey;
 use crore_core::retry::{Backoff, Retry};
 use crore_core::unique::{Unique, UniqueHold};
+use crore_core::version::KindVersions;
 use crore_core::{Delivery, JobId, Name, Span, State, Time};
 
 use crate::history::check::{CheckReport, CheckRules, Invariant, check};
@@ -56,6 +57,7 @@ pub(super) fn item(n: u64) -> RecordedItem {
         limits: Vec::new(),
         deadline: None,
         on_expired: None,
+        worker_version: None,
         payload: PayloadHash(n),
     }
 }
@@ -214,7 +216,16 @@ impl HistoryBuilder {
 
     pub(super) fn begin_fetch(&mut self) -> u64 {
         let queues = vec![name("q")];
-        self.begin("w", RecordedOp::Fetch { queues, kinds: None, n: 10, strict: false })
+        self.begin(
+            "w",
+            RecordedOp::Fetch {
+                queues,
+                kinds: None,
+                versions: KindVersions::default(),
+                n: 10,
+                strict: false,
+            },
+        )
     }
 
     pub(super) fn fetched(&mut self, n: u64, grants: Vec<RecordedDelivery>) {

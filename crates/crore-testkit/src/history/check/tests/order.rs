@@ -1,6 +1,7 @@
 //! I8: order.
 
 use crore_core::job::ReportFencing;
+use crore_core::version::{KindVersions, VersionRequirement};
 use crore_core::{Span, Time};
 
 use super::history_builder::{DONE, HistoryBuilder, LEASE, due, grant, item, limited, name};
@@ -224,8 +225,16 @@ fn a_queue_that_may_be_paused_is_not_judged() {
         if again {
             history.define("q", pause(false));
         }
-        let n = history
-            .begin("w", RecordedOp::Fetch { queues: both(), kinds: None, n: 1, strict: false });
+        let n = history.begin(
+            "w",
+            RecordedOp::Fetch {
+                queues: both(),
+                kinds: None,
+                versions: KindVersions::default(),
+                n: 1,
+                strict: false,
+            },
+        );
         history.fetched(n, vec![RecordedDelivery { queue: name("r"), ..grant(2, 1, 1) }]);
         history.fetch(vec![grant(1, 2, 1)]);
         history
@@ -241,7 +250,16 @@ fn strict_fetches_empty_queues_in_order() {
         history.push(RecordedItem { priority: 5, ..item(1) });
         history.push(RecordedItem { queue: name("r"), ..item(2) });
         let queues = vec![name("q"), name("r")];
-        let n = history.begin("w", RecordedOp::Fetch { queues, kinds: None, n: 2, strict });
+        let n = history.begin(
+            "w",
+            RecordedOp::Fetch {
+                queues,
+                kinds: None,
+                versions: KindVersions::default(),
+                n: 2,
+                strict,
+            },
+        );
         let first = RecordedDelivery { priority: 5, ..grant(1, 1, 1) };
         history.fetched(n, vec![first, RecordedDelivery { queue: name("r"), ..grant(2, 2, 1) }]);
         history
@@ -256,7 +274,10 @@ fn jobs_of_other_kinds_do_not_count_as_skipped() {
     history.push(RecordedItem { kind: name("other"), ..item(1) });
     history.push(item(2));
     let (queues, kinds) = (vec![name("q")], Some(vec![name("k")]));
-    let n = history.begin("w", RecordedOp::Fetch { queues, kinds, n: 1, strict: false });
+    let n = history.begin(
+        "w",
+        RecordedOp::Fetch { queues, kinds, versions: KindVersions::default(), n: 1, strict: false },
+    );
     history.fetched(n, vec![grant(2, 1, 1)]);
     history.assert_clean();
 }
@@ -292,4 +313,29 @@ fn an_unseen_fetch_lost_in_a_crash_may_have_taken_a_skipped_job() {
     history.info(n);
     history.fetch(vec![urgent(3)]);
     history.assert_clean();
+}
+
+#[test]
+fn a_required_version_decides_who_gets_a_job_and_who_skips_it() {
+    let required = VersionRequirement::parse("worker_version", ">=2").expect("a requirement");
+    let run = |version: Option<&str>, first: u64| {
+        let mut history = HistoryBuilder::new();
+        history.push(RecordedItem { worker_version: Some(required), ..item(1) });
+        history.push(item(2));
+        // The other job is fetched later, by a worker that may have both.
+        for (version, id, delivery) in [(version, first, 1), (Some("2"), 3 - first, 2)] {
+            let versions = KindVersions::parse(version.map(|version| ("k", version)));
+            let (queues, versions) = (vec![name("q")], versions.expect("versions"));
+            let fetch = RecordedOp::Fetch { queues, kinds: None, versions, n: 1, strict: false };
+            let n = history.begin("w", fetch);
+            history.fetched(n, vec![grant(id, delivery, 1)]);
+        }
+        history
+    };
+    run(Some("2.1"), 1).assert_clean();
+    run(None, 2).assert_clean();
+    run(Some("1.9"), 2).assert_clean();
+    run(Some("2"), 2).assert_violates(8);
+    run(Some("1"), 1).assert_violates(8);
+    run(None, 1).assert_violates(8);
 }

@@ -237,12 +237,13 @@ impl SimulatedEngine for CheckedEngine {
     }
 
     fn fetch(&self, ask: Claim, wait: Span) -> StoreFuture<'_, Vec<Job>> {
-        let Claim { queues, kinds, n, order, worker } = ask;
+        let Claim { queues, kinds, versions, n, order, worker } = ask;
         self.interference.fetch_started(&worker);
         let (also, handled, within) = (Vec::new(), None, None);
-        let fetch = Fetch { queues, kinds, also, handled, n, order, worker, wait, within };
+        let fetch =
+            Fetch { queues, kinds, versions, also, handled, n, order, worker, wait, within };
         self.interruptible(async move {
-            let _sleeper = self.waiting_fetches.register(&fetch.queues, fetch.kinds.as_deref());
+            let _sleeper = self.waiting_fetches.register(&fetch);
             self.engine.fetch(fetch).await.map_err(to_store_error)
         })
     }

@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use crore::core::machine::{Change, NextRecord, NextState};
 use crore::store::jobs::{Applied, Claim, Claimed, QueueOrder};
+use crore_core::version::KindVersions;
 use crore_core::{Delivery, Job, JobId};
 use crore_testkit::history::op::{AdminAction, RecordedOutcome};
 use crore_testkit::history::response::{RecordedChange, RecordedDelivery, RecordedReport};
@@ -97,7 +98,10 @@ impl ProgramRecorder {
         }
         let (queues, kinds, n) = (ask.queues.clone(), ask.kinds.clone(), ask.n);
         let strict = ask.order == QueueOrder::Strict;
-        Some(self.recorder.invoke(PROGRAM, RecordedOp::Fetch { queues, kinds, n, strict }))
+        Some(self.recorder.invoke(
+            PROGRAM,
+            RecordedOp::Fetch { queues, kinds, versions: KindVersions::default(), n, strict },
+        ))
     }
 
     pub(super) fn claimed(&self, call: Option<PendingCall>, claimed: &Claimed) {

@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::task::{Context, Wake, Waker};
 
+use crore::fetch::Fetch;
 use crore::store::Store;
 use crore::store::registry::{RegistryTable, RegistryValue};
 use crore::store::views::ListQuery;
@@ -22,11 +23,8 @@ pub(super) struct WaitingFetches {
     store: Arc<dyn Store>,
     /// Calls that were woken and not polled since: they may carry a wake-up.
     awake: Arc<AtomicUsize>,
-    fetches: Mutex<BTreeMap<u64, FetchTargets>>,
+    fetches: Mutex<BTreeMap<u64, Fetch>>,
 }
-
-/// The queues and kinds that a fetch waits for.
-type FetchTargets = (Vec<Name>, Option<Vec<Name>>);
 
 /// The waker of a call.
 #[derive(Debug)]
@@ -77,19 +75,15 @@ impl WaitingFetches {
         Self { store, awake: Arc::default(), fetches: Mutex::default() }
     }
 
-    fn fetches(&self) -> MutexGuard<'_, BTreeMap<u64, FetchTargets>> {
+    fn fetches(&self) -> MutexGuard<'_, BTreeMap<u64, Fetch>> {
         self.fetches.lock().expect("no panic")
     }
 
     /// Registers a fetch.
-    pub(super) fn register(
-        &self,
-        queues: &[Name],
-        kinds: Option<&[Name]>,
-    ) -> WaitingFetchGuard<'_> {
+    pub(super) fn register(&self, fetch: &Fetch) -> WaitingFetchGuard<'_> {
         let mut fetches = self.fetches();
         let n = fetches.last_key_value().map_or(0, |(n, _)| n + 1);
-        fetches.insert(n, (queues.to_vec(), kinds.map(<[Name]>::to_vec)));
+        fetches.insert(n, fetch.clone());
         WaitingFetchGuard(self, n)
     }
 
@@ -111,16 +105,18 @@ impl WaitingFetches {
 
     /// Checks the waiting fetches, while no call is in flight.
     pub(super) fn check(&self) {
-        let wishes: Vec<FetchTargets> = self.fetches().values().cloned().collect();
+        let wishes: Vec<Fetch> = self.fetches().values().cloned().collect();
         if self.awake.load(Ordering::Relaxed) > 0 || wishes.is_empty() {
             return;
         }
         let Some(paused) = self.paused() else { return };
-        for (queues, kinds) in &wishes {
+        for Fetch { queues, kinds, versions, .. } in &wishes {
             for queue in queues.iter().filter(|queue| !paused.contains(queue)) {
                 let wanted = |job: &&Job| {
                     let is_wanted = |kinds: &Vec<Name>| kinds.contains(&job.spec.kind);
-                    job.spec.limits.is_empty() && kinds.as_ref().is_none_or(is_wanted)
+                    job.spec.limits.is_empty()
+                        && kinds.as_ref().is_none_or(is_wanted)
+                        && versions.satisfy(&job.spec.kind, job.spec.worker_version.as_deref())
                 };
                 let ready = self.ready(queue);
                 let missed = ready.iter().find(wanted).map(|job| job.id);
