@@ -53,14 +53,13 @@ impl Swarm {
     pub(super) fn draw(reach: ModelReach) -> impl Strategy<Value = Self> {
         let half = || bits::u32::between(0, FAMILIES);
         (half(), half(), any::<bool>()).prop_map(move |(some, others, more)| {
-            let whole =
-                [
-                    OpFamily::Deadlines,
-                    OpFamily::Schedules,
-                    OpFamily::Upkeep,
-                    OpFamily::Views,
-                    OpFamily::Versions,
-                ];
+            let whole = [
+                OpFamily::Deadlines,
+                OpFamily::Schedules,
+                OpFamily::Upkeep,
+                OpFamily::Views,
+                OpFamily::Versions,
+            ];
             let beyond = whole.iter().fold(0, |bits, family| bits | bit(*family));
             let swarm = if more { some | others } else { some };
             Self(if reach == ModelReach::Whole { swarm } else { swarm & !beyond })

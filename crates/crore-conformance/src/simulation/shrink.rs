@@ -93,7 +93,7 @@ impl<S: SimulatedStore, M: FnMut() -> S> Shrinker<M> {
 type Simpler = fn(&mut SimConfig);
 
 /// Changes that make a run simpler.
-const SIMPLER: [Simpler; 25] = [
+const SIMPLER: [Simpler; 26] = [
     |config| config.callers = CallerCounts { pushers: 1, ..config.callers.clone() },
     |config| config.callers = CallerCounts { workers: 1, ..config.callers.clone() },
     |config| config.callers = CallerCounts { admins: 0, ..config.callers.clone() },

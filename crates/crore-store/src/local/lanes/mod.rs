@@ -46,8 +46,6 @@ use rows::{LaneLimits, LaneRow, PartitionRow};
 use shares::{NO_SHARE, Shares};
 use sources::ClaimSources;
 
-use crate::bug::planted;
-
 /// The first job of a lane. Its order is the claim order of lanes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct LaneHead {
@@ -312,12 +310,13 @@ impl Lanes {
     /// Takes a ready job out of its lane, so that no claim finds it. It still counts as ready.
     pub(crate) fn hide(&mut self, position: IndexPosition) {
         let lane = self.lanes.at_mut(position.lane);
+        let old = lane.head(position.lane);
         lane.ready.remove(position.priority, position.slot);
         let partition = self.partitions.at_mut(lane.partition);
         if !planted!("bug-46") {
             partition.hidden.insert((position.priority, position.slot));
         }
-        self.refresh(position.lane);
+        self.refresh(position.lane, old);
     }
 
     /// Removes a hidden job.
