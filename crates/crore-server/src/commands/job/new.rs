@@ -64,7 +64,7 @@ pub(crate) struct JobArgs {
     #[arg(long, value_name = "NAME=VALUE", value_parser = crate::cli::pair)]
     label: Vec<(String, String)>,
     /// Versions of the kind that may run the job, such as '>=2.3 <3' [default: any worker]
-    #[arg(long, value_name = "REQUIREMENT")]
+    #[arg(long, value_name = "RANGE")]
     worker_version: Option<String>,
 }
 
