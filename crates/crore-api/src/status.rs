@@ -34,6 +34,9 @@ pub const fn status(code: Code) -> StatusCode {
         | Code::LimitTooDeep
         | Code::LimitRange
         | Code::FairField
+        | Code::FilterSyntax
+        | Code::FilterTooLong
+        | Code::FilterRange
         | Code::Malformed
         | Code::FieldUnknown
         | Code::OutboundDenied

@@ -85,6 +85,12 @@ codes! {
     LimitRange = "limit-range",
     /// Invalid field to share a queue by; `at` is the offset of the error
     FairField = "fair-field",
+    /// Syntax error in a filter; `at` is the offset of the error
+    FilterSyntax = "filter-syntax",
+    /// Filter too long: too many bytes, terms, values or steps of a path
+    FilterTooLong = "filter-too-long",
+    /// Number, duration or id in a filter out of range
+    FilterRange = "filter-range",
     /// Malformed request: a body, parameter or header has the wrong syntax, type or shape
     Malformed = "malformed",
     /// Unknown field
@@ -159,7 +165,7 @@ pub struct Invalid {
     pub field: String,
     /// One line for people: lower case, no full stop, the offending value in backticks.
     pub message: String,
-    /// For limits and schedules: the offset of the error in the text, in characters.
+    /// For limits, schedules and filters: the offset of the error in the text, in characters.
     pub at: Option<usize>,
 }
 
