@@ -1,4 +1,4 @@
-//! What an index can serve of a filter: states, queues, kinds, ids and ranges of time.
+//! The parts of a filter that an index can serve: states, queues, kinds, ids and ranges of time.
 
 use super::SearchFilter;
 use super::term::{FilterTest, TextMatch, TimeField};

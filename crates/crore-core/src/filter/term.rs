@@ -55,7 +55,7 @@ pub(super) struct LabelMatch {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct PayloadValue {
     pub(super) text: Box<str>,
-    /// What the text means as a number, boolean or null, if it was written without quotes.
+    /// The number, boolean or null that the text means, if it was written without quotes.
     pub(super) scalar: Option<Scalar<Box<str>>>,
 }
 

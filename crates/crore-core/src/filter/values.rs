@@ -183,7 +183,7 @@ fn text_match(value: ValueToken) -> TextMatch {
     }
 }
 
-/// What a text without quotes means besides a text.
+/// The number, boolean or null that a text without quotes means.
 pub(super) fn bare_scalar(text: &str) -> Option<Scalar<Box<str>>> {
     match text {
         "null" => Some(Scalar::Null),
