@@ -36,8 +36,9 @@ Examples:
   crore job ls 'state:dead,cancelled kind:mail* error~timeout age>1h'
   crore job ls 'payload.customer=42 -state:done'
 
-Terms: state: queue: kind: worker: label:NAME[=VALUE] id: parent: group: why: error~TEXT error=FINGERPRINT
-payload.PATH=VALUE (also ~ < >) age>1h pushed>-1d due<+10m started> ended>2026-11-18 attempt>3 crashes> priority<0";
+Terms: state: queue: kind: worker: label:NAME[=VALUE] id: parent: group: why: error~TEXT
+  error=FINGERPRINT payload.PATH=VALUE (also ~ < >) age>1h pushed>-1d due<+10m started<now
+  ended>2026-11-18 attempt>3 crashes>0 priority<0";
 
 const RETRY_EXAMPLES: &str = "\
 Examples:
