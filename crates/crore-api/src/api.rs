@@ -17,6 +17,7 @@ use crate::audit::Audit;
 use crate::budget::{ByteBudget, ByteLimits};
 use crate::metrics::Metrics;
 use crate::observer::Observer;
+use crate::operations::OperationTable;
 use crate::read_turn::ReadTurns;
 use crate::revocation::Revocations;
 
@@ -106,6 +107,7 @@ struct ApiState {
     workers: Arc<dyn ConnectedWorkers>,
     observer: Arc<Observer>,
     handler_check: OnceLock<HandlerCheck>,
+    operations: OperationTable,
 }
 
 /// Checks a handler against the runners that the server has.
@@ -140,6 +142,7 @@ impl Api {
             workers,
             observer,
             handler_check: OnceLock::new(),
+            operations: OperationTable::default(),
         }))
     }
 
@@ -166,6 +169,11 @@ impl Api {
     /// The audit log.
     pub fn audit(&self) -> &Audit {
         &self.0.audit
+    }
+
+    /// Bulk actions that run in the background.
+    pub(crate) fn operations(&self) -> &OperationTable {
+        &self.0.operations
     }
 
     /// Metrics.

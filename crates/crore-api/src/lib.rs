@@ -31,6 +31,7 @@ pub mod metrics;
 pub mod middleware;
 pub mod negotiation;
 mod observer;
+mod operations;
 pub mod params;
 mod read_turn;
 pub mod request_log;

@@ -36,6 +36,9 @@ pub const fn status(code: Code) -> StatusCode {
         | Code::FairField
         | Code::VersionInvalid
         | Code::VersionRequirement
+        | Code::FilterSyntax
+        | Code::FilterTooLong
+        | Code::FilterRange
         | Code::Malformed
         | Code::FieldUnknown
         | Code::OutboundDenied

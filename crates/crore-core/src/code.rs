@@ -89,6 +89,12 @@ codes! {
     VersionInvalid = "version-invalid",
     /// Not a requirement of versions, such as `>=2.3 <3`; `at` is the offset of the error
     VersionRequirement = "version-requirement",
+    /// Syntax error in a filter; `at` is the offset of the error
+    FilterSyntax = "filter-syntax",
+    /// Filter too long: too many bytes, terms, values or steps of a path
+    FilterTooLong = "filter-too-long",
+    /// Number, duration or id in a filter out of range
+    FilterRange = "filter-range",
     /// Malformed request: a body, parameter or header has the wrong syntax, type or shape
     Malformed = "malformed",
     /// Unknown field
@@ -163,7 +169,7 @@ pub struct Invalid {
     pub field: String,
     /// One line for people: lower case, no full stop, the offending value in backticks.
     pub message: String,
-    /// For limits and schedules: the offset of the error in the text, in characters.
+    /// For limits, schedules and filters: the offset of the error in the text, in characters.
     pub at: Option<usize>,
 }
 

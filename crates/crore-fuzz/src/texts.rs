@@ -1,4 +1,4 @@
-//! Texts with a grammar of their own: limits, schedules, durations, URLs, tokens …
+//! Texts with a grammar of their own: limits, filters, schedules, durations, URLs, tokens …
 //!
 //! ```text
 //! input = name of the reader, line feed, text [ line feed "===" line feed second text ]
@@ -6,6 +6,7 @@
 
 use std::fmt::{Debug, Display};
 use std::str::FromStr;
+use std::sync::Arc;
 
 use crore_api::access::redacted;
 use crore_api::negotiation::{Accept, content_type};
@@ -14,7 +15,10 @@ use crore_core::limit::{Limit, keys_for, point_at};
 use crore_core::restriction::{NamePattern, matches_stars};
 use crore_core::schedule::{Missed, Timing, due};
 use crore_core::settings::Reference;
-use crore_core::{Encoding, Name, Payload, Restriction, Size, Span, Time};
+use crore_core::{
+    Encoding, Job, JobId, Live, Name, Payload, Restriction, Size, Span, Spec, State, Time,
+};
+use crore_core::{Fingerprint, SearchFilter};
 use crore_doors::{AllowedHost, AllowedOrigin};
 use crore_outbound::{AllowEntry, Target, Url};
 use crore_runner::{Capability, Pattern, UrlPattern};
@@ -43,6 +47,7 @@ fn read(reader: &str, text: &str) {
     match reader {
         "limit" => drop(limit(text)),
         "keys" => keys(first, second),
+        "filter" => filter(first, second),
         "schedule" => schedule(text),
         "duration" => round_trip::<Period>(text),
         "size" => round_trip::<Size>(text),
@@ -98,6 +103,39 @@ fn keys(text: &str, payload: &str) {
         assert_eq!(!keys.is_empty(), limit.matcher.matches("queue", "kind", &payload));
         assert!(keys.iter().all(|key| key.value.as_ref().is_none_or(|value| value.len() <= 4096)));
     }
+}
+
+/// A filter, and whether it matches a dead job with this payload and error.
+fn filter(text: &str, payload: &str) {
+    let filter = match SearchFilter::parse("q", text) {
+        Ok(filter) => filter,
+        Err(invalid) => {
+            check_invalid(&invalid, Some(text));
+            return assert!(invalid.field == "q" && point_at(text, &invalid).len() <= 4000);
+        }
+    };
+    let printed = filter.to_string();
+    assert_eq!(SearchFilter::parse("q", &printed).as_ref(), Ok(&filter), "{printed:?}");
+    let (Ok(name), now) = (Name::new("queue", "a"), Time::from_millis(1_790_000_000_000)) else {
+        return;
+    };
+    let mut live = Live::pushed(now, now, 0);
+    live.state = State::Dead;
+    live.ended_at = Some(now);
+    for encoding in [Encoding::Json, Encoding::Msgpack, Encoding::Bytes] {
+        let payload = Payload::new(encoding, payload.as_bytes());
+        let spec = Arc::new(Spec::new(name.clone(), name.clone(), payload));
+        let job = Job { id: JobId(1), spec, live: live.clone() };
+        if filter.matches(&job, now) {
+            let (ended, due) = (filter.ended_range(now), filter.due_range(now));
+            assert!(filter.states().contains(&State::Dead));
+            assert!(filter.queues().is_none_or(|queues| queues.contains(&name)));
+            assert!(filter.ids().is_none_or(|ids| ids.contains(&job.id)));
+            assert!(ended.from <= now && now <= ended.to && due.from <= now && now <= due.to);
+        }
+    }
+    let fingerprint = Fingerprint::of(payload);
+    assert_eq!(fingerprint.to_string().parse(), Ok(fingerprint));
 }
 
 fn schedule(text: &str) {

@@ -1,4 +1,4 @@
-//! Definitions, as opposed to jobs: limits, queue settings, schedules, handlers, workers, tokens.
+//! Definitions, as opposed to jobs: limits, queue settings, schedules, handlers, workers, tokens; and bulk operations.
 
 use std::sync::Arc;
 
@@ -49,6 +49,8 @@ pub enum RegistryTable {
     Workers,
     /// Tokens, by their public part.
     Tokens,
+    /// Bulk operations, by id.
+    Operations,
 }
 
 /// Content of an entry.
@@ -67,6 +69,8 @@ pub enum RegistryValue {
     Worker(Arc<str>),
     /// A token, serialized by the doors and opaque to the store.
     Token(Arc<str>),
+    /// A bulk operation, serialized by the API and opaque to the store.
+    Operation(Arc<str>),
 }
 
 impl RegistryValue {
@@ -79,6 +83,7 @@ impl RegistryValue {
             Self::Handler(_) => RegistryTable::Handlers,
             Self::Worker(_) => RegistryTable::Workers,
             Self::Token(_) => RegistryTable::Tokens,
+            Self::Operation(_) => RegistryTable::Operations,
         }
     }
 }

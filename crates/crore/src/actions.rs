@@ -1,18 +1,20 @@
 //! Actions on jobs: cancel, retry, delete and edit, for one job or for all that match a filter.
 
 use std::collections::HashSet;
+use std::future::poll_fn;
 use std::sync::Arc;
+use std::task::Poll;
 
 use crore_core::job::DueTime;
 use crore_core::machine::{JobEdit, JobEvent, Refusal, decide};
-use crore_core::{Code, Invalid, Job, Name, Restriction, Spec, State, Time};
+use crore_core::{Code, Invalid, Job, Name, Restriction, SearchFilter, Spec, State, Time};
 use crore_store::jobs::JobSelector;
-use crore_store::views::{Cursor, ListQuery};
 
 use crate::change::ChangeResult;
 use crate::engine::EngineInner;
 use crate::error::Error;
 use crate::jobs::Jobs;
+use crate::search::{SearchPlan, SearchPosition};
 
 /// Jobs per page of a bulk action. Other calls wait while a page is read and while it is changed.
 const PAGE: usize = 200;
@@ -83,12 +85,15 @@ pub struct JobFilter {
     pub labels: Vec<(String, String)>,
     /// Pushed before this time.
     pub pushed_before: Option<Time>,
+    /// Matching this filter.
+    pub search: SearchFilter,
     /// Covered by this restriction. Other jobs are not counted as examined.
     pub within: Option<Arc<Restriction>>,
 }
 
 impl JobFilter {
-    fn matches(&self, job: &Job) -> bool {
+    /// Whether a job meets the conditions on labels and the time of the push.
+    pub fn matches(&self, job: &Job) -> bool {
         let labels = &job.spec.labels;
         self.labels.iter().all(|(name, value)| labels.get(name) == Some(value))
             && self.pushed_before.is_none_or(|before| job.live.pushed_at < before)
@@ -99,8 +104,14 @@ impl JobFilter {
         self.within.as_ref().is_none_or(|within| within.covers(queue, kind))
     }
 
-    fn states(&self) -> &[State] {
-        if self.states.is_empty() { &State::ALL } else { &self.states }
+    /// The conditions that indexes can serve, and those of `search`.
+    pub fn searched(&self) -> SearchFilter {
+        let mut search = self.search.clone();
+        if !self.states.is_empty() {
+            search = search.with_states(&self.states);
+        }
+        search = self.queue.iter().fold(search, SearchFilter::with_queue);
+        self.kind.iter().fold(search, SearchFilter::with_kind)
     }
 }
 
@@ -131,7 +142,7 @@ impl Jobs<'_> {
         Ok(acted.pop().unwrap_or(ActionResult::NotFound))
     }
 
-    /// Applies an action to all jobs that match a filter, state by state in pages of 1000, at most once to each
+    /// Applies an action to all jobs that match a filter, state by state in pages of 200, at most once to each
     /// job. `progress` is called after each page and stops the operation by returning `false`. Jobs that are pushed
     /// meanwhile may or may not be included.
     ///
@@ -167,30 +178,43 @@ impl Jobs<'_> {
         if let JobAction::Change(changes) = action {
             self.inner.check_changes(changes)?;
         }
+        let search = filter.searched();
+        let (plan, now) = (SearchPlan::of(&search), self.inner.now());
         let mut so_far = BulkProgress::default();
         // The action may move a job to a later state or position, where a later page lists it again.
         let mut visited = HashSet::new();
-        for state in filter.states() {
-            let mut after = None;
-            loop {
-                let page = self.inner.list_page(filter, *state, after).await?;
-                let (mut jobs, next) = page;
-                jobs.retain(|job| filter.covers(job) && visited.insert(job.id));
-                so_far.examined += jobs.len() as u64;
-                jobs.retain(|job| filter.matches(job));
-                so_far.matched += jobs.len() as u64;
-                so_far.done += self.inner.act_on_page(&jobs, action, mode).await?;
-                if !progress(so_far) {
-                    return Ok(so_far);
-                }
-                after = next;
-                if after.is_none() {
-                    break;
-                }
+        let mut position = Some(SearchPosition::default());
+        while let Some(at) = position {
+            let (mut jobs, next) = self.inner.planned_page(&plan, at, PAGE, now).await?;
+            jobs.retain(|job| filter.covers(job) && visited.insert(job.id));
+            so_far.examined += jobs.len() as u64;
+            jobs.retain(|job| filter.matches(job) && search.matches(job, now));
+            so_far.matched += jobs.len() as u64;
+            so_far.done += self.inner.act_on_page(&jobs, action, mode).await?;
+            if !progress(so_far) {
+                return Ok(so_far);
+            }
+            position = next;
+            if position.is_some() {
+                // A local store answers at once, so other tasks would wait for the whole action.
+                yield_once().await;
             }
         }
         Ok(so_far)
     }
+}
+
+/// Lets other tasks run.
+async fn yield_once() {
+    let mut has_yielded = false;
+    poll_fn(|context| match std::mem::replace(&mut has_yielded, true) {
+        true => Poll::Ready(()),
+        false => {
+            context.waker().wake_by_ref();
+            Poll::Pending
+        }
+    })
+    .await;
 }
 
 impl EngineInner {
@@ -213,18 +237,6 @@ impl EngineInner {
             ChangeResult::NotFound => ActionResult::NotFound,
         };
         Ok(decided.await?.into_iter().map(acted).collect())
-    }
-
-    /// The next page of jobs, filtered by state, queue and kind only.
-    async fn list_page(
-        &self,
-        filter: &JobFilter,
-        state: State,
-        after: Option<Cursor>,
-    ) -> Result<(Vec<Job>, Option<Cursor>), Error> {
-        let (queue, kind) = (filter.queue.clone(), filter.kind.clone());
-        let page = self.store.list(ListQuery { state, queue, kind, after, n: PAGE }).await?;
-        Ok((page.jobs, page.next))
     }
 
     async fn act_on_page(

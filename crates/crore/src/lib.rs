@@ -89,6 +89,8 @@
 //! | inspect and seal groups of jobs | [`engine.groups()`](resources::Groups) |
 //! | wait for the end of a job and take its result separately | [`engine.results()`](resources::Results) |
 //! | serve remote workers | [`engine.deliveries()`](resources::Deliveries), [`engine.workers()`](resources::Workers) |
+//! | search for jobs by a filter | [`Engine::search`] |
+//! | keep records of bulk operations | [`engine.operations()`](resources::OperationRecords) |
 //! | manage access tokens | [`engine.tokens()`](resources::Tokens) |
 //! | shut down gracefully | [`engine.lifecycle()`](resources::Lifecycle) |
 //! | inspect durability, store faults and caps | [`engine.status()`](resources::Status) |
@@ -119,6 +121,7 @@ mod leases;
 mod lifecycle;
 mod limits;
 pub mod observer;
+mod operation_records;
 pub mod pop;
 pub mod push;
 mod push_builder;
@@ -129,6 +132,7 @@ pub mod resources;
 mod results;
 mod running;
 mod schedules;
+pub mod search;
 mod status;
 mod timers;
 mod tokens;

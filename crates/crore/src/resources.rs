@@ -27,6 +27,7 @@ pub use crate::lifecycle::Lifecycle;
 pub use crate::limits::Limits;
 #[doc(inline)]
 pub use crate::observer::Telemetry;
+pub use crate::operation_records::OperationRecords;
 pub use crate::queues::Queues;
 pub use crate::results::Results;
 pub use crate::schedules::Schedules;
@@ -83,6 +84,11 @@ impl Engine {
     /// The registry of remote workers. To run jobs in this program, see [`Engine::worker`].
     pub fn workers(&self) -> Workers<'_> {
         Workers { inner: &self.inner }
+    }
+
+    /// Records of bulk operations, for programs that run them in the background.
+    pub fn operations(&self) -> OperationRecords<'_> {
+        OperationRecords { inner: &self.inner }
     }
 
     /// Access tokens, for programs that serve the engine over a network.

@@ -2,11 +2,12 @@
 
 use crore::actions::{ActionResult, BulkMode, BulkProgress, JobAction, JobChanges, JobFilter};
 use crore_core::machine::Refusal;
-use crore_core::{Code, Invalid, JobId, Name, State};
+use crore_core::{Code, Invalid, JobId, Name, SearchFilter, State};
 use crore_wire::api::{act as wire, enums};
 use futures_util::stream::{Stream, unfold};
 use tokio::sync::mpsc;
 
+use super::jobs::check_names;
 use crate::{Api, Fault, Grant};
 
 /// An action on all jobs that match a filter.
@@ -97,8 +98,10 @@ fn check_act(grant: &Grant, act: &JobAction) -> Result<(), Invalid> {
 }
 
 /// Restricts a bulk action to jobs that the caller may touch. One that names a queue or kind outside is refused.
-fn restrict_bulk(grant: &Grant, bulk: &mut BulkAction) -> Result<(), Invalid> {
-    let JobFilter { queue, kind, within, .. } = &mut bulk.filter;
+pub(super) fn restrict_bulk(grant: &Grant, bulk: &mut BulkAction) -> Result<(), Invalid> {
+    let JobFilter { queue, kind, search, within, .. } = &mut bulk.filter;
+    check_names(grant, search)
+        .map_err(|invalid| Invalid { field: "filter.q".to_owned(), ..invalid })?;
     let queue = queue.as_ref().map_or(Ok(()), |queue| grant.check_queue(queue));
     let kind = kind.as_ref().map_or(Ok(()), |kind| grant.check_kind(kind));
     queue.and(kind).map_err(|invalid| invalid.inside("filter"))?;
@@ -179,6 +182,7 @@ fn filter(filter: &wire::Filter) -> Result<JobFilter, Invalid> {
         kind: name("filter.kind", &filter.kind)?,
         labels: filter.labels.0.clone().into_iter().collect(),
         pushed_before: filter.pushed_before.map(|moment| moment.0),
+        search: SearchFilter::parse("filter.q", filter.q.as_deref().unwrap_or_default())?,
         within: None,
     };
     match (read == JobFilter::default(), filter.all) {

@@ -1,10 +1,10 @@
 //! Reading jobs.
 
+use crore::search::{JobSearch, SearchBudget};
 use crore::store::jobs::JobSelector;
-use crore::store::views;
 use crore_core::code::excerpt;
 use crore_core::job::ClientId;
-use crore_core::{Code, Invalid, Job, JobId, Name, State};
+use crore_core::{Code, Invalid, Job, JobId, Name, SearchFilter};
 use crore_wire::api::job as wire;
 use crore_wire::api::push::CLIENT_ID_DOOR;
 
@@ -13,8 +13,6 @@ use crate::{Api, Fault, Grant, cursor};
 
 /// Default size of a page.
 const PAGE: usize = 100;
-/// A page is cut short after this many jobs outside the caller's restriction.
-const MAX_LEFT_OUT: usize = 10_000;
 
 /// A page of jobs.
 #[derive(Debug)]
@@ -23,51 +21,27 @@ pub struct JobPage {
     pub jobs: Vec<Job>,
     /// The cursor of the next page, if there is one.
     pub next: Option<String>,
+    /// Number of jobs read for this page.
+    pub scanned: usize,
 }
 
 impl Api {
     /// Lists jobs, page by page. Jobs outside the caller's restriction are left out; a page is short, and has a
-    /// successor, if too many of them come before the next job to show.
+    /// successor, if too many jobs that do not match come before the next one to show.
     pub async fn list_jobs(&self, grant: &Grant, which: wire::JobsQuery) -> Result<JobPage, Fault> {
         if let Some(id) = which.client_id.clone() {
             let job = self.by_client_id(&which, id).await?;
-            let jobs = job.filter(|job| grant.covers_job(&job.spec)).into_iter().collect();
-            return Ok(JobPage { jobs, next: None });
+            let jobs: Vec<_> = job.filter(|job| grant.covers_job(&job.spec)).into_iter().collect();
+            return Ok(JobPage { scanned: jobs.len(), jobs, next: None });
         }
-        let (queue, kind) = filter_names(grant, which.queue.as_deref(), which.kind.as_deref())?;
-        let about =
-            cursor::ListFilter { state: which.state.map(Into::into), queue: &queue, kind: &kind };
-        let position = which.cursor.map(|text| cursor::decode(&text, &about)).transpose()?;
-        let (mut state, mut after) = match (position, about.state) {
-            (Some((state, after)), _) => (Some(state), after),
-            (None, Some(state)) => (Some(state), None),
-            (None, None) => (State::ALL.first().copied(), None),
-        };
-        let n = which.limit.unwrap_or(PAGE);
-        let (mut jobs, mut left_out) = (Vec::new(), 0);
-        // Without a state filter, a page continues with the next state.
-        while let Some(now) = state {
-            let (queue, kind) = (queue.clone(), kind.clone());
-            let query = views::ListQuery { state: now, queue, kind, after, n: n - jobs.len() };
-            let page = self.engine().list(query).await.map_err(name_limit)?;
-            let read = page.jobs.len() + jobs.len();
-            jobs.extend(page.jobs.into_iter().filter(|job| grant.covers_job(&job.spec)));
-            left_out += read - jobs.len();
-            after = page.next;
-            if after.is_none() {
-                let next = State::ALL.iter().position(|one| *one == now).map(|at| at + 1);
-                state = next.and_then(|at| State::ALL.get(at)).copied();
-                state = state.filter(|_| about.state.is_none());
-            }
-            let is_short = jobs.len() < n && left_out > 0;
-            let reads_on = is_short && left_out < MAX_LEFT_OUT;
-            if (after.is_some() && !reads_on) || jobs.len() >= n {
-                break;
-            }
-        }
-        let next = state.filter(|state| after.is_some() || Some(*state) != about.state);
-        let next = next.map(|state| cursor::encode(state, after, &about));
-        Ok(JobPage { jobs, next })
+        let filter = list_filter(grant, &which)?;
+        let about = filter.to_string();
+        let after = which.cursor.map(|text| cursor::decode(&text, &about)).transpose()?;
+        let (within, n) = (grant.only().cloned(), which.limit.unwrap_or(PAGE));
+        let search = JobSearch { filter, within, after, n, budget: SearchBudget::default() };
+        let page = self.engine().search(&search).await.map_err(name_limit)?;
+        let next = page.next.map(|position| cursor::encode(position, &about));
+        Ok(JobPage { jobs: page.jobs, next, scanned: page.scanned })
     }
 
     /// The job with this client id, if it exists.
@@ -130,6 +104,26 @@ impl Api {
         }
         Ok(())
     }
+}
+
+/// The filter of a list: its terms, and the parameters that mean the same.
+fn list_filter(grant: &Grant, which: &wire::JobsQuery) -> Result<SearchFilter, Fault> {
+    let mut filter = SearchFilter::parse("q", which.q.as_deref().unwrap_or_default())?;
+    check_names(grant, &filter).map_err(|invalid| Invalid { field: "q".to_owned(), ..invalid })?;
+    let (queue, kind) = filter_names(grant, which.queue.as_deref(), which.kind.as_deref())?;
+    if let Some(state) = which.state {
+        filter = filter.with_states(&[state.into()]);
+    }
+    filter = queue.iter().fold(filter, SearchFilter::with_queue);
+    Ok(kind.iter().fold(filter, SearchFilter::with_kind))
+}
+
+/// Refuses a filter that names a queue or kind outside the restriction. Other jobs outside are left out.
+pub(super) fn check_names(grant: &Grant, filter: &SearchFilter) -> Result<(), Invalid> {
+    let queues = filter.queues().unwrap_or_default();
+    let kinds = filter.kinds().unwrap_or_default();
+    queues.iter().try_for_each(|queue| grant.check_queue(queue))?;
+    kinds.iter().try_for_each(|kind| grant.check_kind(kind))
 }
 
 /// The queue and kind of a filter. Without them a list is filtered; naming one outside the restriction is refused.

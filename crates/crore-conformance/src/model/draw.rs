@@ -307,13 +307,14 @@ fn end() -> impl Strategy<Value = PlannedOutcome> {
     ]
 }
 
-const TABLES: [RegistryTable; 6] = [
+const TABLES: [RegistryTable; 7] = [
     RegistryTable::Limits,
     RegistryTable::Queues,
     RegistryTable::Schedules,
     RegistryTable::Handlers,
     RegistryTable::Workers,
     RegistryTable::Tokens,
+    RegistryTable::Operations,
 ];
 
 fn definition() -> impl Strategy<Value = DefinitionOp> {

@@ -79,6 +79,7 @@ pub(super) fn entry(table: RegistryTable, word: NameIndex) -> Name {
         RegistryTable::Handlers => kind(word),
         RegistryTable::Workers => worker(word),
         RegistryTable::Tokens => name('t', word),
+        RegistryTable::Operations => name('o', word),
     }
 }
 
@@ -99,6 +100,7 @@ pub(super) fn value(table: RegistryTable, n: u8) -> RegistryValue {
         RegistryTable::Handlers => RegistryValue::Handler(text()),
         RegistryTable::Workers => RegistryValue::Worker(text()),
         RegistryTable::Tokens => RegistryValue::Token(text()),
+        RegistryTable::Operations => RegistryValue::Operation(text()),
     }
 }
 

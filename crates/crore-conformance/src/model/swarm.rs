@@ -177,8 +177,9 @@ const fn family(definition: &DefinitionOp) -> OpFamily {
         RegistryTable::Limits => OpFamily::Limits,
         RegistryTable::Queues => OpFamily::Settings,
         RegistryTable::Schedules => OpFamily::Schedules,
-        RegistryTable::Handlers | RegistryTable::Workers | RegistryTable::Tokens => {
-            OpFamily::Definitions
-        }
+        RegistryTable::Handlers
+        | RegistryTable::Workers
+        | RegistryTable::Tokens
+        | RegistryTable::Operations => OpFamily::Definitions,
     }
 }

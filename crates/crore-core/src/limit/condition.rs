@@ -5,7 +5,7 @@ use super::field::JobField;
 use super::lex::LimitToken;
 use super::matcher::{Comparison, Condition, Test};
 use super::parse::Parser;
-use super::scalar::{Literal, Number, Scalar};
+use super::scalar::{Literal, Number, NumberFault, Scalar};
 use crate::code::{Code, Invalid};
 
 impl Parser<'_> {
@@ -130,20 +130,12 @@ impl Parser<'_> {
     }
 
     fn number(&self, source: &str) -> Result<Number, Invalid> {
-        let outside =
-            || self.out_of_range(format!("{} is too large", self.lexer.found(self.start)));
-        let digits = source.strip_prefix('-').unwrap_or(source);
-        if !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit()) {
-            return source.parse::<i64>().map(Number::from).map_err(|_| outside());
-        }
-        let digit = |c: char| c.is_ascii_digit();
-        let plain = source.chars().all(|c| digit(c) || "+-.eE".contains(c))
-            && source
-                .split_once('.')
-                .is_none_or(|(a, b)| a.ends_with(digit) && b.starts_with(digit));
-        let float = source.parse::<f64>().ok().filter(|_| plain);
-        let float = float.ok_or_else(|| self.unexpected("a number"))?;
-        Number::from_f64(float).filter(|_| float.is_finite()).ok_or_else(outside)
+        Number::parse(source).map_err(|fault| match fault {
+            NumberFault::Syntax => self.unexpected("a number"),
+            NumberFault::TooLarge => {
+                self.out_of_range(format!("{} is too large", self.lexer.found(self.start)))
+            }
+        })
     }
 }
 

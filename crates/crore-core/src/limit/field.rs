@@ -26,7 +26,7 @@ pub struct Path(pub(super) Vec<PathStep>);
 
 /// One step of a path.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum PathStep {
+pub(crate) enum PathStep {
     /// An entry of an object.
     Name(Box<str>),
     /// An element of an array, from 0.

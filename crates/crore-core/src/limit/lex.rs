@@ -80,29 +80,35 @@ impl<'a> Lexer<'a> {
     }
 
     fn quoted(&mut self, start: usize) -> Result<LimitToken<'a>, Invalid> {
-        let mut text = String::new();
-        let mut at = start + 1;
-        while let Some(c) = self.text[at..].chars().next() {
-            at += c.len_utf8();
-            match c {
-                '"' => {
-                    self.next = at;
-                    return Ok(LimitToken::Text(text.into()));
-                }
-                '\\' => {
-                    let (c, len) = unescape(&self.text[at..]).ok_or_else(|| {
-                        let known =
-                            r#"expected an escape: `\"`, `\\`, `\n`, `\r`, `\t` or `\u{…}`"#;
-                        self.fault(Code::LimitSyntax, at - 1, known)
-                    })?;
-                    text.push(c);
-                    at += len;
-                }
-                c => text.push(c),
-            }
-        }
-        Err(self.fault(Code::LimitSyntax, start, "expected a closing `\"`"))
+        let (text, end) = read_quoted(self.text, start)
+            .map_err(|(at, message)| self.fault(Code::LimitSyntax, at, message))?;
+        self.next = end;
+        Ok(LimitToken::Text(text))
     }
+}
+
+/// Reads the quoted text that begins at byte `start` with `"`. Returns the text with its escapes resolved, and the
+/// byte offset after the closing quote; or the byte offset of an error, and its message.
+pub(crate) fn read_quoted(
+    source: &str,
+    start: usize,
+) -> Result<(Box<str>, usize), (usize, &'static str)> {
+    let mut text = String::new();
+    let mut at = start + 1;
+    while let Some(c) = source[at..].chars().next() {
+        at += c.len_utf8();
+        match c {
+            '"' => return Ok((text.into(), at)),
+            '\\' => {
+                let known = r#"expected an escape: `\"`, `\\`, `\n`, `\r`, `\t` or `\u{…}`"#;
+                let (c, len) = unescape(&source[at..]).ok_or((at - 1, known))?;
+                text.push(c);
+                at += len;
+            }
+            c => text.push(c),
+        }
+    }
+    Err((start, "expected a closing `\"`"))
 }
 
 /// Length of the run that begins like a number: digits, letters and points, and a sign after the `e` of an

@@ -33,7 +33,7 @@ pub(super) enum Test {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Comparison {
+pub(crate) enum Comparison {
     Less,
     AtMost,
     More,
@@ -103,7 +103,7 @@ impl Test {
 }
 
 impl Comparison {
-    fn accepts(self, order: Ordering) -> bool {
+    pub(crate) fn accepts(self, order: Ordering) -> bool {
         match self {
             Self::Less => order.is_lt(),
             Self::AtMost => order.is_le(),
@@ -114,7 +114,7 @@ impl Comparison {
 }
 
 impl JobField {
-    pub(super) fn collect_path<'f>(&'f self, paths: &mut Vec<&'f [PathStep]>) {
+    pub(crate) fn collect_path<'f>(&'f self, paths: &mut Vec<&'f [PathStep]>) {
         if let Self::Payload(path) = self {
             paths.push(&path.0);
         }
@@ -124,7 +124,7 @@ impl JobField {
 /// The fields of one job. The payload is parsed on the first access to a payload field, once for all
 /// `paths`.
 #[derive(Debug)]
-pub(super) struct MatchContext<'a> {
+pub(crate) struct MatchContext<'a> {
     queue: &'a str,
     kind: &'a str,
     payload: &'a Payload,
@@ -133,7 +133,7 @@ pub(super) struct MatchContext<'a> {
 }
 
 impl<'a> MatchContext<'a> {
-    pub(super) fn new(
+    pub(crate) fn new(
         queue: &'a str,
         kind: &'a str,
         payload: &'a Payload,
@@ -142,7 +142,7 @@ impl<'a> MatchContext<'a> {
         Self { queue, kind, payload, paths, found: OnceCell::new() }
     }
 
-    pub(super) fn value(&self, field: &JobField) -> Option<ScalarRef<'_>> {
+    pub(crate) fn value(&self, field: &JobField) -> Option<ScalarRef<'_>> {
         match field {
             JobField::Kind => Some(Scalar::Text(self.kind)),
             JobField::Queue => Some(Scalar::Text(self.queue)),

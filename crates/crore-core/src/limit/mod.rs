@@ -38,7 +38,7 @@ mod parse;
 mod point;
 mod print;
 #[cfg(test)]
-mod sample;
+pub(crate) mod sample;
 mod scalar;
 mod walk;
 
@@ -52,14 +52,17 @@ pub use bucket::{Rate, RateGrant, Tat};
 pub use field::{JobField, Path};
 pub(crate) use key::text_value;
 pub use key::{LimitKey, MAX_VALUE};
+pub(crate) use lex::read_quoted;
 pub use matcher::Matcher;
+pub(crate) use matcher::{Comparison, MatchContext};
 pub use point::point_at;
+pub(crate) use print::Quoted;
+pub(crate) use scalar::{Number, NumberFault, Scalar, ScalarRef};
 
 use crate::code::{Code, Invalid};
 use crate::job::Spec;
 use crate::name::Name;
 use crate::payload::Payload;
-use matcher::MatchContext;
 
 /// Maximum length of a limit, in bytes.
 pub const MAX_TEXT: usize = 16 * 1024;

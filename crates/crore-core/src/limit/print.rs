@@ -157,7 +157,7 @@ impl Display for JobField {
 }
 
 /// A text in quotes, with control characters escaped.
-struct Quoted<'a>(&'a str);
+pub(crate) struct Quoted<'a>(pub(crate) &'a str);
 
 impl Display for Quoted<'_> {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {

@@ -9,11 +9,11 @@ use super::scalar::{Literal, Number, Scalar};
 use super::{JobField, Limit, Matcher, Rate};
 use crate::time::Span;
 
-fn text() -> impl Strategy<Value = Box<str>> {
+pub(crate) fn text() -> impl Strategy<Value = Box<str>> {
     prop_oneof!["[a-z_][a-z0-9_-]{0,4}", "\\PC{0,6}", any::<String>()].prop_map(Into::into)
 }
 
-fn number() -> impl Strategy<Value = Number> {
+pub(crate) fn number() -> impl Strategy<Value = Number> {
     let float = any::<f64>().prop_filter("finite", |float| float.is_finite());
     prop_oneof![
         any::<i64>().prop_map(Number::from),
@@ -35,7 +35,7 @@ fn set(of: impl Strategy<Value = Literal>) -> impl Strategy<Value = Test> {
     prop::collection::btree_set(of, 1..4).prop_map(|set| Test::In(set.into_iter().collect()))
 }
 
-fn path() -> impl Strategy<Value = JobField> {
+pub(crate) fn path() -> impl Strategy<Value = JobField> {
     let step = prop_oneof![text().prop_map(PathStep::Name), any::<u32>().prop_map(PathStep::Index)];
     prop::collection::vec(step, 1..4).prop_map(|steps| JobField::Payload(Path(steps)))
 }

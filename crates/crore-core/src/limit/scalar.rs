@@ -6,7 +6,7 @@ use std::cmp::Ordering;
 ///
 /// The derived order gives the members of an `in` set a canonical order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Scalar<T> {
+pub(crate) enum Scalar<T> {
     Null,
     Bool(bool),
     Number(Number),
@@ -14,13 +14,13 @@ pub(super) enum Scalar<T> {
 }
 
 /// A value that owns its text.
-pub(super) type Literal = Scalar<Box<str>>;
+pub(crate) type Literal = Scalar<Box<str>>;
 
 /// A value that borrows its text.
-pub(super) type ScalarRef<'a> = Scalar<&'a str>;
+pub(crate) type ScalarRef<'a> = Scalar<&'a str>;
 
 impl Literal {
-    pub(super) fn borrowed(&self) -> ScalarRef<'_> {
+    pub(crate) fn borrowed(&self) -> ScalarRef<'_> {
         match self {
             Self::Null => Scalar::Null,
             Self::Bool(flag) => Scalar::Bool(*flag),
@@ -33,7 +33,7 @@ impl Literal {
 /// A number by its mathematical value: `1`, `1.0` and `1e0` are equal, and large integers are compared
 /// without rounding.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Number(NumberForm);
+pub(crate) struct Number(NumberForm);
 
 /// The canonical form of a number: every integer below 2¹²⁷ is `Whole`, so `Real` is a fraction, a float
 /// of at least 2¹²⁷, or an infinity. NaN has none.
@@ -46,9 +46,31 @@ enum NumberForm {
 /// 2¹²⁷, the first float that does not fit into an `i128`.
 const WHOLE_END: f64 = 170_141_183_460_469_231_731_687_303_715_884_105_728.0;
 
+/// Why a text is not the literal of a number.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum NumberFault {
+    Syntax,
+    TooLarge,
+}
+
 impl Number {
+    /// Parses a literal: an integer of 64 bits, or a finite double with a point or an exponent.
+    pub(crate) fn parse(source: &str) -> Result<Self, NumberFault> {
+        let digits = source.strip_prefix('-').unwrap_or(source);
+        if !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit()) {
+            return source.parse::<i64>().map(Self::from).map_err(|_| NumberFault::TooLarge);
+        }
+        let digit = |c: char| c.is_ascii_digit();
+        let plain = source.chars().all(|c| digit(c) || "+-.eE".contains(c))
+            && source
+                .split_once('.')
+                .is_none_or(|(a, b)| a.ends_with(digit) && b.starts_with(digit));
+        let float = source.parse::<f64>().ok().filter(|_| plain).ok_or(NumberFault::Syntax)?;
+        Self::from_f64(float).filter(|_| float.is_finite()).ok_or(NumberFault::TooLarge)
+    }
+
     /// The number of a float; `None` for NaN.
-    pub(super) fn from_f64(float: f64) -> Option<Self> {
+    pub(crate) fn from_f64(float: f64) -> Option<Self> {
         if float.is_nan() {
             None
         } else if float.trunc() == float && float.abs() < WHOLE_END {
@@ -59,7 +81,7 @@ impl Number {
     }
 
     /// The literal, which parses back to the same number.
-    pub(super) fn literal(self) -> String {
+    pub(crate) fn literal(self) -> String {
         match self.0 {
             NumberForm::Whole(whole) if i64::try_from(whole).is_ok() => whole.to_string(),
             NumberForm::Whole(whole) => format!("{:e}", whole as f64),
@@ -69,7 +91,7 @@ impl Number {
 
     /// Canonical text, equal for equal numbers only. Stored in keys, so it must never change: all digits of
     /// an integer, and the shortest round-trip digits with exponent of a float (`2.5e-1`, `inf`).
-    pub(super) fn canonical(self) -> String {
+    pub(crate) fn canonical(self) -> String {
         match self.0 {
             NumberForm::Whole(whole) => whole.to_string(),
             NumberForm::Real(real) => format!("{real:e}"),

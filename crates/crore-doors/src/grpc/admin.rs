@@ -304,6 +304,7 @@ fn act_on_all_request(request: v1::ActRequest) -> Result<api::ActOnAll, Invalid>
         kind: non_empty(request.kind),
         labels: Labels(request.labels),
         pushed_before: request.pushed_before_ms.map(|at| Moment(Time::from_millis(at))),
+        q: non_empty(request.q),
         all: request.all,
     };
     Ok(api::ActOnAll { act, filter, change: None, dry_run: request.dry_run })

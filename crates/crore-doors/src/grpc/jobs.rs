@@ -67,13 +67,16 @@ impl jobs_server::Jobs for JobsService {
             state: v1::State::read(request.state).map_err(invalid)?.map(Into::into),
             queue: some(request.queue),
             kind: some(request.kind),
+            q: some(request.q),
             client_id: None,
             cursor: some(request.cursor),
             limit: (request.limit > 0).then_some(request.limit as usize),
         };
-        let JobPage { jobs, next } = self.0.api().list_jobs(&grant, which).await?;
+        let JobPage { jobs, next, scanned } = self.0.api().list_jobs(&grant, which).await?;
         let jobs = jobs.iter().map(|job| v1::Job::of(job, JobView::Summary)).collect();
-        Ok(Response::new(v1::ListResponse { jobs, next: next.unwrap_or_default() }))
+        let (complete, next) = (next.is_none(), next.unwrap_or_default());
+        let scanned = scanned as u64;
+        Ok(Response::new(v1::ListResponse { jobs, next, scanned, complete }))
     }
 
     async fn cancel(&self, request: Request<v1::JobRef>) -> JobsReply<v1::Acted> {

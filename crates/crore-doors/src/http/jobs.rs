@@ -8,7 +8,8 @@ use crore_api::params::{PathParam, QueryParams};
 use crore_api::{Api, Fault, Grant};
 use crore_wire::api::job::{Explanation, Job, JobView, Jobs, JobsQuery};
 
-/// Lists jobs, without their payloads.
+/// Lists jobs, without their payloads. A filter in `q` searches by any field; state, queue, kind, ids and times are
+/// looked up in indexes, and other terms by a scan that ends early.
 #[utoipa::path(
     get, path = "/v1/jobs", operation_id = "listJobs", tag = "jobs",
     params(JobsQuery),
@@ -20,9 +21,10 @@ pub(super) async fn list(
     reply: Responder,
     QueryParams(which): QueryParams<JobsQuery>,
 ) -> Result<Response, Fault> {
-    let JobPage { jobs, next } = api.list_jobs(&grant, which).await?;
+    let JobPage { jobs, next, scanned } = api.list_jobs(&grant, which).await?;
+    let (scanned, complete) = (scanned as u64, next.is_none());
     let jobs = jobs.iter().map(|job| Job::of(job, reply.0, JobView::Summary)).collect();
-    Ok(reply.ok(&Jobs { jobs, next }))
+    Ok(reply.ok(&Jobs { jobs, next, scanned, complete }))
 }
 
 /// Gets a job.

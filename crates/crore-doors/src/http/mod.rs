@@ -14,6 +14,7 @@ mod jobs;
 mod limits;
 mod metrics;
 mod notes;
+mod operations;
 mod push;
 mod queues;
 mod results;
@@ -58,6 +59,11 @@ fn table(api: &Api) -> OpenApiRouter<Api> {
         .routes(row(PUSH,    routes!(push::push)))
         .routes(row(READ,    routes!(jobs::list)))
         .routes(row(OPERATE, routes!(act::act_on_all)))
+        .routes(row(OPERATE, routes!(operations::preview)))
+        .routes(row(OPERATE, routes!(operations::start)))
+        .routes(row(READ,    routes!(operations::list)))
+        .routes(row(READ,    routes!(operations::get)))
+        .routes(row(OPERATE, routes!(operations::cancel)))
         .routes(row(READ,    routes!(jobs::get)))
         .routes(row(OPERATE, routes!(act::change)))
         .routes(row(OPERATE, routes!(act::delete)))

@@ -194,6 +194,36 @@ async fn bulk_acts_and_moves_stay_within_the_restriction() {
 }
 
 #[tokio::test]
+async fn an_operation_of_a_restricted_token_changes_and_shows_its_own() {
+    let server = Server::start().await;
+    let tenant = Client::restricted(&server, "tenant", &ALL, &["mail*"], &[]).await;
+    let other = Client::new(&server, "other", &ALL).await;
+    let (own, foreign) = (tenant.push("mail").await, other.push("sms").await);
+    let request = json!({"act": "cancel", "filter": {"q": "state:ready"}});
+    let preview = tenant.post("/v1/operations/preview", request.clone()).await;
+    assert_eq!((&preview.body["scanned"], &preview.body["matched"]), (&json!(1), &json!(1)));
+    let started = tenant.post("/v1/operations", request.clone()).await;
+    let path = format!("/v1/operations/{}", started.body["id"].as_str().unwrap_or_default());
+    let ended = tenant.get(&format!("{path}?wait=1m")).await;
+    assert_eq!((&ended.body["state"], &ended.body["scanned"]), (&json!("done"), &json!(1)));
+    assert_eq!(other.get(&format!("/v1/jobs/{own}")).await.body["state"], "cancelled");
+    assert_eq!(other.get(&format!("/v1/jobs/{foreign}")).await.body["state"], "ready");
+    let outside = json!({"act": "cancel", "filter": {"q": "queue:sms"}});
+    let refused = tenant.post("/v1/operations", outside).await;
+    assert_eq!(refused.problem(), (403, "scope-missing", Some("filter.q")), "{refused:?}");
+    let started = other.post("/v1/operations", request).await;
+    let path = format!("/v1/operations/{}", started.body["id"].as_str().unwrap_or_default());
+    assert_eq!(other.get(&format!("{path}?wait=1m")).await.body["state"], "done");
+    for (method, path) in [(Method::GET, path.clone()), (Method::POST, format!("{path}/cancel"))] {
+        let hidden = tenant.call(method, &path, Value::Null).await;
+        assert_eq!(hidden.problem(), (404, "not-found", None), "{hidden:?}");
+    }
+    let count = |listed: ServerResponse| listed.body["operations"].as_array().map(Vec::len);
+    assert_eq!(count(tenant.get("/v1/operations").await), Some(1));
+    assert_eq!(count(other.get("/v1/operations").await), Some(2));
+}
+
+#[tokio::test]
 async fn a_page_is_filled_with_covered_jobs_and_leads_to_the_next() {
     let server = Server::start().await;
     let tenant = Client::restricted(&server, "tenant", &ALL, &["mail"], &[]).await;
@@ -216,6 +246,13 @@ async fn a_page_is_filled_with_covered_jobs_and_leads_to_the_next() {
     assert_eq!(listed, own);
     let refused = tenant.get("/v1/jobs?queue=sms").await;
     assert_eq!(refused.problem(), (403, "scope-missing", Some("queue")));
+    let refused = tenant.get("/v1/jobs?q=queue%3Amail,sms").await;
+    assert_eq!(refused.problem(), (403, "scope-missing", Some("q")));
+    for q in ["", "queue%3A*", "-queue%3Amail-eu", "kind%3Asms*,mail*"] {
+        let found = tenant.get(&format!("/v1/jobs?q={q}")).await;
+        let listed = found.body["jobs"].as_array().map(Vec::len);
+        assert_eq!((listed, &found.body["scanned"]), (Some(5), &json!(5)), "{q}: {found:?}");
+    }
 }
 
 #[tokio::test]

@@ -49,6 +49,7 @@ pages! {
     runners_slack, "docs/guide/runners/slack.md", [];
     running_a_server, "docs/guide/running-a-server.md", ["made backup `monday`", "no damage"];
     schedules, "docs/guide/schedules.md", ["nightly"];
+    search, "docs/guide/search.md", ["export", "would cancel 1 job", "\"state\":\"running\""];
     unique_jobs, "docs/guide/unique-jobs.md", ["duplicate of job 1\n", "duplicate of job 3\n"];
     versions, "docs/guide/versions.md", [];
     workers, "docs/guide/workers.md", [];

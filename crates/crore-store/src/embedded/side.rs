@@ -194,17 +194,19 @@ const fn table_number(table: RegistryTable) -> u8 {
         RegistryTable::Handlers => 3,
         RegistryTable::Workers => 4,
         RegistryTable::Tokens => 5,
+        RegistryTable::Operations => 6,
     }
 }
 
 fn get_table(reader: &mut ByteReader<'_>) -> Result<RegistryTable, Damaged> {
-    const ALL: [RegistryTable; 6] = [
+    const ALL: [RegistryTable; 7] = [
         RegistryTable::Limits,
         RegistryTable::Queues,
         RegistryTable::Schedules,
         RegistryTable::Handlers,
         RegistryTable::Workers,
         RegistryTable::Tokens,
+        RegistryTable::Operations,
     ];
     let number = reader.u8()?;
     ALL.into_iter().find(|table| table_number(*table) == number).ok_or(Damaged("unknown table"))

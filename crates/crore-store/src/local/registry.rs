@@ -169,7 +169,8 @@ impl<R: JobRecords> LocalIndex<R> {
             RegistryTable::Schedules
             | RegistryTable::Handlers
             | RegistryTable::Workers
-            | RegistryTable::Tokens => {}
+            | RegistryTable::Tokens
+            | RegistryTable::Operations => {}
         }
     }
 

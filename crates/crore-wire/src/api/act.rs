@@ -83,6 +83,10 @@ pub struct Filter {
     /// Jobs pushed before this instant.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pushed_before: Option<Moment>,
+    /// Jobs that match this filter: `state:dead kind:mail* payload.to=ada error~timeout age>1h`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(max_length = 4096)]
+    pub q: Option<String>,
     /// Selects all jobs; required if no other condition is set.
     #[serde(default)]
     pub all: bool,

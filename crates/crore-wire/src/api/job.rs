@@ -1,5 +1,6 @@
 //! Jobs and lists of jobs, as returned by the API.
 
+use crore_core::Fingerprint;
 use crore_core::job::{self, DependencyTarget, ResultRetention};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
@@ -175,6 +176,9 @@ pub struct Attempt {
     /// Error message, if it did not succeed.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub error: Option<String>,
+    /// Fingerprint of the error: equal for messages that differ only in numbers, ids and quoted parts.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub fingerprint: Option<String>,
 }
 
 impl From<&job::Attempt> for Attempt {
@@ -186,6 +190,7 @@ impl From<&job::Attempt> for Attempt {
             worker: attempt.worker.as_ref().map(ToString::to_string),
             ended: attempt.ended.into(),
             error: attempt.error.as_ref().map(ToString::to_string),
+            fingerprint: attempt.error.as_ref().map(|error| Fingerprint::of(error).to_string()),
         }
     }
 }
@@ -272,6 +277,9 @@ pub struct JobsQuery {
     /// Only jobs of this kind.
     #[param(value_type = Option<super::Name>)]
     pub kind: Option<String>,
+    /// Filter: `state:dead kind:mail* payload.to=ada error~timeout age>1h`; combined with the other parameters.
+    #[param(max_length = 4096)]
+    pub q: Option<String>,
     /// Only the job with this `client_id`.
     #[param(min_length = 1, max_length = 256)]
     pub client_id: Option<String>,
@@ -292,6 +300,12 @@ pub struct Jobs {
     /// Cursor of the next page; absent on the last page.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub next: Option<String>,
+    /// Number of jobs read for this page. A page ends early, with a cursor, after 10,000 jobs or one second.
+    #[serde(default)]
+    pub scanned: u64,
+    /// Whether the list ends with this page.
+    #[serde(default)]
+    pub complete: bool,
 }
 
 /// Wait time.

@@ -13,6 +13,7 @@ pub mod info;
 pub mod job;
 pub mod limits;
 pub mod notes;
+pub mod operations;
 pub mod payload;
 pub mod problem;
 pub mod push;

@@ -1,5 +1,6 @@
 //! Converts jobs to messages.
 
+use crore_core::Fingerprint;
 use crore_core::job::{self, DependencyTarget, ResultRetention};
 use crore_core::{Delivery, GroupId};
 
@@ -83,6 +84,10 @@ impl From<&job::Attempt> for v1::Attempt {
             worker: attempt.worker.as_ref().map_or_else(String::new, ToString::to_string),
             ended: enum_text(&HowEnded::from(attempt.ended)),
             error: attempt.error.as_ref().map_or_else(String::new, ToString::to_string),
+            fingerprint: attempt
+                .error
+                .as_ref()
+                .map_or_else(String::new, |error| Fingerprint::of(error).to_string()),
         }
     }
 }

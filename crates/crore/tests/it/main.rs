@@ -26,6 +26,7 @@ mod renamed_handlers;
 mod reports;
 mod resources;
 mod restart;
+mod search;
 mod sim;
 mod stop;
 mod store_errors;

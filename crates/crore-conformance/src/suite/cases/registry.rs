@@ -37,6 +37,7 @@ pub(in super::super) async fn a_definition_reads_back_as_set(s: &StoreSubject) {
         handler("{\"a\":'1'}"),
         RegistryValue::Worker("🦀".into()),
         RegistryValue::Token("".into()),
+        RegistryValue::Operation("{}".into()),
     ] {
         let revision = revision(s, Define::set(name("it"), value.clone())).await;
         let entry = RegistryEntry { name: name("it"), value, revision, expires_at: None };

@@ -29,12 +29,12 @@ pub(crate) async fn connect(server: &Server) -> Channel {
     endpoint.expect("an address").connect().await.expect("connected")
 }
 
-async fn jobs(server: &Server) -> JobsClient<Channel> {
+pub(crate) async fn jobs(server: &Server) -> JobsClient<Channel> {
     JobsClient::new(connect(server).await)
 }
 
 /// The problem in the details of a status.
-fn problem(status: &Status) -> v1::Problem {
+pub(crate) fn problem(status: &Status) -> v1::Problem {
     let details = RpcStatus::decode(status.details()).expect("details");
     assert_eq!((details.code, details.message.as_str()), (status.code() as i32, status.message()));
     v1::Problem::decode(&*details.details[0].value).expect("a problem")

@@ -114,7 +114,7 @@ async fn flush(connection: &mut PgConnection, slots: LockedEntries) -> Result<()
     Ok(())
 }
 
-/// Limits 0, queues 1, schedules 2, handlers 3, workers 4, tokens 5.
+/// Limits 0, queues 1, schedules 2, handlers 3, workers 4, tokens 5, operations 6.
 const fn table_number(table: RegistryTable) -> i16 {
     table as i16
 }

@@ -9,36 +9,39 @@ use crore_wire::units::{Moment, Period};
 use hyper::Method;
 use serde_json::{Map, Value, json};
 
+use super::super::client::{path_segment, with_query};
 use super::super::word::word;
 use super::super::{CommandContext, object_of};
+use super::filter;
 use super::inspect::path;
 use crate::exit::{CliError, FailureCode, eprint_or_ignore};
 use crate::output::{OutputFormat, spinner};
 
 #[derive(Debug, Args)]
 pub(crate) struct JobSelection {
-    /// Job ids
-    ids: Vec<String>,
+    /// Job ids, or a filter such as 'state:dead error~timeout'
+    #[arg(value_name = "ID | FILTER")]
+    which: Vec<String>,
     /// Select jobs in this state; may be repeated
-    #[arg(long, value_parser = word::<State>, conflicts_with = "ids")]
+    #[arg(long, value_parser = word::<State>)]
     state: Vec<State>,
     /// Select jobs in this queue
-    #[arg(long, conflicts_with = "ids")]
+    #[arg(long)]
     queue: Option<String>,
     /// Select jobs of this kind
-    #[arg(long, conflicts_with = "ids")]
+    #[arg(long)]
     kind: Option<String>,
     /// Select jobs with this label; may be repeated
-    #[arg(long, value_name = "NAME=VALUE", value_parser = crate::cli::pair, conflicts_with = "ids")]
+    #[arg(long, value_name = "NAME=VALUE", value_parser = crate::cli::pair)]
     label: Vec<(String, String)>,
     /// Select jobs pushed before this time
-    #[arg(long, value_name = "TIME", conflicts_with = "ids")]
+    #[arg(long, value_name = "TIME")]
     pushed_before: Option<Moment>,
     /// Select all jobs
-    #[arg(long, conflicts_with = "ids")]
+    #[arg(long)]
     all: bool,
     /// Only print how many jobs would be changed
-    #[arg(long, conflicts_with = "ids")]
+    #[arg(long)]
     dry_run: bool,
     /// Do not ask for confirmation; required if there is no terminal
     #[arg(short, long)]
@@ -63,21 +66,42 @@ pub(crate) struct EditArgs {
     delay: Option<Period>,
 }
 
+impl JobSelection {
+    /// Refuses flags that select jobs beside ids.
+    fn refuse_flags(&self) -> Result<(), CliError> {
+        let has_flags = !self.state.is_empty()
+            || self.queue.is_some()
+            || self.kind.is_some()
+            || !self.label.is_empty()
+            || self.pushed_before.is_some()
+            || self.all
+            || self.dry_run;
+        if has_flags {
+            let message = "ids cannot be combined with flags that select jobs, or with `--dry-run`";
+            return Err(CliError::new(FailureCode::Usage, message));
+        }
+        Ok(())
+    }
+}
+
 pub(crate) fn run(
     call: CommandContext,
     act: &str,
     which: JobSelection,
 ) -> anyhow::Result<ExitCode> {
-    if !which.ids.is_empty() {
-        return act_on_ids(call, act, &which.ids);
+    let is_id = |word: &String| !word.contains([':', '=', '~', '<', '>']);
+    if !which.which.is_empty() && which.which.iter().all(is_id) {
+        which.refuse_flags()?;
+        return act_on_ids(call, act, &which.which);
     }
-    let has_condition = !which.state.is_empty()
+    let has_condition = !which.which.is_empty()
+        || !which.state.is_empty()
         || which.queue.is_some()
         || which.kind.is_some()
         || !which.label.is_empty()
         || which.pushed_before.is_some();
     if !has_condition && !which.all {
-        let message = "no jobs selected: give ids, or select jobs with `--state`, `--queue`, `--kind`, \
+        let message = "no jobs selected: give ids or a filter, or select jobs with `--state`, `--queue`, `--kind`, \
                        `--label`, `--pushed-before` or `--all`";
         return Err(CliError::new(FailureCode::Usage, message).into());
     }
@@ -114,6 +138,7 @@ fn act_on_matching(
 ) -> anyhow::Result<ExitCode> {
     let labels: Map<_, _> = which.label.into_iter().map(|(k, v)| (k, v.into())).collect();
     let filter = object_of([
+        ("q", filter::joined(&which.which)?.map(Into::into)),
         ("states", Some(json!(which.state))),
         ("queue", which.queue.map(Into::into)),
         ("kind", which.kind.map(Into::into)),
@@ -133,15 +158,50 @@ fn act_on_matching(
     if !which.yes && n > 0 {
         confirm(&format!("{act} {}", jobs(n)))?;
     }
+    let started = call.client.post(OPERATIONS, &body(false))?;
+    let ended = wait_for_operation(&mut call, started)?;
+    print_result(call, &ended)
+}
+
+/// Shows the progress of an operation until it ends. Interrupting the command does not stop the operation.
+fn wait_for_operation(call: &mut CommandContext, mut operation: Value) -> anyhow::Result<Value> {
+    let id = operation.get("id").and_then(Value::as_str).unwrap_or_default().to_owned();
+    let path = format!("{OPERATIONS}/{}", path_segment(&id));
+    let path = with_query(&path, &[("wait", Some(PROGRESS_EVERY.to_owned()))]);
     let working = spinner("working");
-    let done = call.client.post(ACT, &body(false))?;
+    while operation.get("state") == Some(&json!("running")) {
+        let number = |name: &str| operation.get(name).and_then(Value::as_u64).unwrap_or(0);
+        let (changed, scanned) = (number("changed"), number("scanned"));
+        working.set_message(format!("operation {id}: {changed} changed, {scanned} examined"));
+        operation = call.client.get(&path)?;
+    }
     working.finish_and_clear();
-    call.out.object(&done, TALLY)?;
-    Ok(ExitCode::SUCCESS)
+    Ok(operation)
+}
+
+/// Prints the counts of an operation. It is an error if it did not visit all jobs.
+fn print_result(mut call: CommandContext, operation: &Value) -> anyhow::Result<ExitCode> {
+    let number = |name: &str| operation.get(name).cloned().unwrap_or_else(|| 0.into());
+    let tally = json!({
+        "seen": number("scanned"), "matched": number("matched"), "done": number("changed"),
+        "operation": operation.get("id"),
+    });
+    call.out.object(&tally, TALLY)?;
+    let text = |name: &str| operation.get(name).and_then(Value::as_str).unwrap_or_default();
+    match text("state") {
+        "done" => Ok(ExitCode::SUCCESS),
+        state => {
+            let why = format!("the operation is {state} {}", text("error"));
+            Err(CliError::new(FailureCode::Failed, why.trim_end()).into())
+        }
+    }
 }
 
 const ACT: &str = "/v1/jobs/act";
+const OPERATIONS: &str = "/v1/operations";
 const TALLY: &[&str] = &["seen", "matched", "done"];
+/// How often the progress of an operation is shown.
+const PROGRESS_EVERY: &str = "500ms";
 
 /// Prints what an action would do.
 fn print_dry_run(

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use super::super::CommandContext;
 use super::super::client::{path_segment, with_query};
 use super::super::word::{word, word_of};
-use super::show;
+use super::{filter, show};
 use crate::exit::{CliError, FailureCode};
 use crate::output::{Column, OutputFormat};
 
@@ -27,6 +27,8 @@ const COLUMNS: &[Column] = &[
 
 #[derive(Debug, Args)]
 pub(crate) struct ListArgs {
+    /// Filter, such as 'state:dead kind:mail* error~timeout age>1h'
+    filter: Vec<String>,
     /// Only jobs in this state: waiting, scheduled, ready, running, done, dead, cancelled
     #[arg(long, value_parser = word::<State>)]
     state: Option<State>,
@@ -90,10 +92,12 @@ fn joined_details(reasons: &Value) -> Value {
 const PAGE: usize = 500;
 
 pub(crate) fn ls(mut call: CommandContext, ls: &ListArgs) -> anyhow::Result<ExitCode> {
+    let filter = filter::joined(&ls.filter)?;
     let (mut jobs, mut cursor) = (Vec::new(), None);
     while jobs.len() < ls.n {
         let limit = PAGE.min(ls.n - jobs.len());
         let query = [
+            ("q", filter.clone()),
             ("state", ls.state.map(|state| word_of(&state))),
             ("queue", ls.queue.clone()),
             ("kind", ls.kind.clone()),

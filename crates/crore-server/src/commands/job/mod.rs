@@ -1,6 +1,7 @@
 //! `crore job`: push, get, ls, wait, result, retry, cancel, edit, rm.
 
 mod act;
+mod filter;
 mod inspect;
 mod lines;
 mod new;
@@ -29,10 +30,23 @@ Examples:
 
 Without flags for retries, a job has the retry policy of its kind's handler, or the default policy.";
 
+const LIST_EXAMPLES: &str = "\
+Examples:
+  crore job ls --state dead --queue mail
+  crore job ls 'state:dead,cancelled kind:mail* error~timeout age>1h'
+  crore job ls 'payload.customer=42 -state:done'
+
+Terms: state: queue: kind: worker: label:NAME[=VALUE] id: parent: group: why: error~TEXT
+  error=FINGERPRINT payload.PATH=VALUE (also ~ < >) age>1h pushed>-1d due<+10m started<now
+  ended>2026-11-18 attempt>3 crashes>0 priority<0";
+
 const RETRY_EXAMPLES: &str = "\
 Examples:
   crore job retry 17 18
-  crore job retry --state dead --queue mail --dry-run";
+  crore job retry --state dead --queue mail --dry-run
+  crore job retry 'state:dead error~timeout ended>-1d' --yes
+
+A filter is that of `crore job ls`. The action runs in the server; interrupting the command does not stop it.";
 
 const CANCEL_EXAMPLES: &str = "\
 Examples:
@@ -60,7 +74,8 @@ pub(crate) enum JobCommand {
         #[arg(long)]
         why: bool,
     },
-    /// List jobs
+    /// List jobs, or search for them
+    #[command(after_help = LIST_EXAMPLES)]
     Ls(inspect::ListArgs),
     /// Wait for a job to end and print its result
     #[command(
