@@ -34,6 +34,7 @@ fn stored(n: u64) -> DumpedJob {
         parent: None,
         unique: None,
         group: None,
+        expired: false,
     }
 }
 

@@ -109,13 +109,14 @@ pub(super) const fn state_word(state: State) -> &'static str {
 }
 
 /// Every reason for an end.
-pub(super) const REASONS: [EndReason; 7] = [
+pub(super) const REASONS: [EndReason; 8] = [
     EndReason::Exhausted,
     EndReason::NotRetried,
     EndReason::Quarantined,
     EndReason::Asked,
     EndReason::GivenUp,
     EndReason::DependencyBroken,
+    EndReason::Expired,
     EndReason::Damaged,
 ];
 
@@ -128,6 +129,7 @@ pub(super) const fn reason_word(reason: EndReason) -> &'static str {
         EndReason::Asked => "asked",
         EndReason::GivenUp => "given-up",
         EndReason::DependencyBroken => "dependency-broken",
+        EndReason::Expired => "expired",
         EndReason::Damaged => "damaged",
     }
 }
