@@ -43,12 +43,12 @@ impl Deadlines {
         self.open.keys().find(|slot| slot.id == id).map(|slot| slot.at)
     }
 
-    /// Hides the next job whose deadline is over.
-    fn hide_next(&mut self, now: Time) -> Option<Option<LaneHead>> {
+    /// Hides the next job whose deadline is over, and returns its position if it is ready.
+    fn hide_next(&mut self, now: Time) -> Option<(JobId, Option<LaneHead>)> {
         let next = self.open.first_entry().filter(|next| next.key().at <= now)?;
         let (slot, head) = next.remove_entry();
         self.hidden.insert(slot);
-        Some(head)
+        Some((slot.id, head))
     }
 
     /// Up to `n` jobs whose deadline is over, by deadline, and the next deadline after them.
@@ -76,8 +76,8 @@ impl<R: JobRecords> LocalIndex<R> {
         }
         for _ in 0..MAX_HIDDEN_PER_CLAIM {
             match self.deadlines.hide_next(now) {
-                Some(Some(head)) => self.lanes.hide(IndexPosition::ready(head)),
-                Some(None) => {}
+                Some((_, Some(head))) => self.lanes.hide(IndexPosition::ready(head)),
+                Some((_, None)) => {}
                 None => return true,
             }
         }

@@ -60,7 +60,6 @@ pub struct Job {
     pub deadline: Option<Moment>,
     /// Job to push if this one misses its deadline; omitted in lists.
     #[serde(skip_serializing_if = "Option::is_none", default)]
-    #[schema(no_recursion)]
     pub on_expired: Option<Box<NewJob>>,
     /// When the latest delivery started.
     #[serde(skip_serializing_if = "Option::is_none", default)]

@@ -3,7 +3,7 @@
 //! in order. Several queues are merged into one order, or served queue by queue if requested. A job that requires a
 //! version is delivered only to a fetch that names such a version of its kind.
 //!
-//! A job is *certainly ready* from the response to its push (due now, without limits or dependencies), or
+//! A job is *certainly ready* from the response to its push (due now, without limits, dependencies or deadline), or
 //! from the response to a report that handed it back, until the beginning of anything that may have taken or
 //! changed it: a fetch that received it, any admin action, or a fetch with an unknown result. An unknown
 //! fetch counts only if, before the job was seen again, a crash may have lost its claim, enough time passed
@@ -18,7 +18,7 @@ use crore_core::{JobId, Name, Time};
 
 use super::facts::definitions::DefinitionTable;
 use super::facts::{
-    DeliveryGrant, EffectCertainty, HistoryFacts, HistoryMoment, JobFacts, PushSource,
+    DeliveryGrant, EffectCertainty, HistoryFacts, HistoryMoment, JobFacts, PushOrigin, PushSource,
     RecordedCall, ReportCall, nanos,
 };
 use super::report::{Counters, Findings};
@@ -162,8 +162,12 @@ fn ready_intervals<'h>(
     all
 }
 
+/// Whether a job is ready once it is pushed and due. A job with a deadline may expire at any time, and the follow-up
+/// of a missed deadline is pushed at an unknown time.
 fn is_plain(source: &PushSource<'_>) -> bool {
-    source.item.limits.is_empty() && source.item.after.is_empty()
+    let item = source.item;
+    let is_pushed_later = matches!(source.origin, PushOrigin::Expiry(_));
+    item.limits.is_empty() && item.after.is_empty() && item.deadline.is_none() && !is_pushed_later
 }
 
 fn ready_after_push<'h>(
