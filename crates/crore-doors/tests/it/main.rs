@@ -28,5 +28,6 @@ mod restricted;
 mod server;
 mod slow;
 mod slow_responses;
+mod stats;
 mod tls;
 mod waits;

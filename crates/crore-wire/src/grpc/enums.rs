@@ -29,6 +29,7 @@ const FIELDS: &[(&str, &str)] = &[
     // Either of `due_ms` and `delay_ms`.
     ("due", "when"),
     ("keep", "keep_result_ms"),
+    ("from", "from_ms"),
     ("unique.window", "unique.window_ms"),
     ("retry.max-interval", "retry.max_interval_ms"),
     ("retry.backoff.every", "retry.base_ms"),

@@ -18,6 +18,11 @@ pub(crate) const SERIES: u32 = 16;
 const WAIT: u64 = 1 << 16;
 const RUN: u64 = 1 << 17;
 
+/// Presence bit of a counter. The order of counters never changes.
+const fn bit(counter: JobCounter) -> u64 {
+    1 << counter as u64
+}
+
 /// Iterates over the series of a block: the offset of the number, and the encoded statistics.
 #[derive(Debug)]
 pub(super) struct BlockReader<'a>(ByteReader<'a>);
@@ -66,9 +71,9 @@ pub(super) fn add(block: &[u8], offset: u32, stats: &JobStats) -> Vec<u8> {
             && let Some(sum) = &mut sum
             && let Ok(earlier) = get_stats(bytes)
         {
-            let run = sum.run.clone();
+            let newest = planted!("bug-51").then(|| sum.run.clone());
             sum.merge(&earlier);
-            if planted!("bug-51") {
+            if let Some(run) = newest {
                 sum.run = run;
             }
             continue;
@@ -96,10 +101,10 @@ fn put_series(offset: u32, stats: &JobStats, out: &mut Vec<u8>) {
 
 fn put_stats(stats: &JobStats, out: &mut Vec<u8>) {
     let set = JobCounter::ALL.into_iter().filter(|counter| stats.count(*counter) > 0);
-    let mut bits = set.clone().fold(0, |bits, counter| bits | 1 << counter as u64);
+    let mut bits = set.clone().fold(0, |bits, counter| bits | bit(counter));
     let histograms = [(WAIT, &stats.wait), (RUN, &stats.run)];
-    for (bit, _) in histograms.iter().filter(|(_, spans)| !spans.is_empty()) {
-        bits |= bit;
+    for (set, _) in histograms.iter().filter(|(_, spans)| !spans.is_empty()) {
+        bits |= set;
     }
     out.put_var(bits);
     set.for_each(|counter| out.put_var(stats.count(counter)));
@@ -116,17 +121,18 @@ fn put_stats(stats: &JobStats, out: &mut Vec<u8>) {
 pub(super) fn get_stats(bytes: &[u8]) -> Result<JobStats, Damaged> {
     let reader = &mut ByteReader::new(bytes);
     let (mut stats, bits) = (JobStats::default(), reader.var()?);
-    let known = (1 << JobCounter::ALL.len()) - 1 | WAIT | RUN;
+    let counters = JobCounter::ALL.into_iter().fold(0, |bits, counter| bits | bit(counter));
+    let known = counters | WAIT | RUN;
     if bits & !known != 0 {
         return Err(Damaged("unknown statistics of jobs"));
     }
     for counter in JobCounter::ALL {
-        if bits & 1 << counter as u64 != 0 {
+        if bits & bit(counter) != 0 {
             stats.add(counter, reader.var()?);
         }
     }
-    for (bit, spans) in [(WAIT, &mut stats.wait), (RUN, &mut stats.run)] {
-        if bits & bit != 0 {
+    for (set, spans) in [(WAIT, &mut stats.wait), (RUN, &mut stats.run)] {
+        if bits & set != 0 {
             get_histogram(reader, spans)?;
         }
     }
