@@ -33,17 +33,13 @@ pub(crate) struct StatsArgs {
     by: StatsGrouping,
 }
 
-/// What a row stands for.
+/// What a row stands for. Help texts of the values would make the help of the command long.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
 pub(crate) enum StatsGrouping {
-    /// A minute, an hour or a day
     #[default]
     Time,
-    /// A queue
     Queue,
-    /// A kind
     Kind,
-    /// A queue and a kind
     Series,
 }
 
