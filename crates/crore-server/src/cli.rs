@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand};
 use clap_complete::Shell;
 
-use crate::commands::{bench, group, handler, job, limit, queue, schedule, token};
+use crate::commands::{bench, group, handler, job, limit, queue, schedule, stats, token};
 use crate::config::secret::ConfigSecret;
 use crate::config::{Flags, SettingValue};
 use crate::environment;
@@ -113,14 +113,15 @@ pub(crate) enum CliCommand {
         #[command(subcommand)]
         command: Option<WorkerCommand>,
     },
-    /// Show how many jobs were pushed and ended, by hour or minute
+    /// Show counts, wait times and run times of jobs, over time or by queue and kind
+    #[command(
+        after_help = "Examples:\n  crore stats --queue mail --since 1h      by minute\n  crore stats --by queue --since 7d        one row per queue"
+    )]
     Stats {
         #[command(flatten)]
         remote: RemoteArgs,
-        /// Count by minute instead of by hour: the last 60 minutes with any activity, instead of the last 24 hours with
-        /// any
-        #[arg(long)]
-        minutes: bool,
+        #[command(flatten)]
+        what: stats::StatsArgs,
     },
     /// Show the server's version, protocols and durability
     Info {

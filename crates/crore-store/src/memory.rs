@@ -7,10 +7,13 @@ use crore_core::group::Group;
 use crore_core::{Batch, Clock, GroupId, Job, JobId, Name, Span, Time};
 
 use crate::jobs::{Applied, Claim, Claimed, JobSelector, PushedBatch, Renew, Renewed, StoreWrite};
-use crate::local::{LocalIndex, MemoryRecords};
+use crate::local::{LocalIndex, MemoryRecords, SeriesSnapshot};
 use crate::registry::{Define, Defined, QueueSettings, RegistryEntry, RegistryTable};
 use crate::upkeep::{Lapses, Lead, Promoted, Pruned};
-use crate::views::{JobCount, JobNotes, ListPage, ListQuery, Note, RequiredVersion, StatStep};
+use crate::views::{
+    JobCount, JobNotes, JobStatsQuery, JobStatsRow, ListPage, ListQuery, Note, RequiredVersion,
+    StatStep,
+};
 use crate::{
     Committed, Error, Jobs, Registry, Store, StoreFuture, StoreId, SystemClock, Upkeep, Views,
     WakeHook,
@@ -166,6 +169,11 @@ impl Views for Memory {
 
     fn stats(&self, series: Name, step: StatStep) -> StoreFuture<'_, Vec<(Time, u64)>> {
         ready_future(self.run(|local, now| Ok(local.stats(&series, step, now))))
+    }
+
+    fn job_stats(&self, query: JobStatsQuery) -> StoreFuture<'_, Vec<JobStatsRow>> {
+        let selected = self.run(|local, now| Ok(local.job_stats(&query, now)));
+        ready_future(selected.map(SeriesSnapshot::rows))
     }
 }
 

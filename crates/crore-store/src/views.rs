@@ -3,8 +3,9 @@
 use std::sync::Arc;
 
 use crore_core::version::VersionRequirement;
-use crore_core::{Delivery, Job, JobId, Name, Span, State, Time};
+use crore_core::{Delivery, Job, JobId, JobStats, Name, Restriction, Span, State, Time};
 
+use crate::bug::planted;
 use crate::{StoreFuture, StorePart};
 
 /// Read operations, and writing notes.
@@ -41,6 +42,16 @@ pub trait Views: StorePart {
     /// are left out. Buckets start at multiples of the step since the epoch. The current bucket
     /// counts among the [`StatStep::buckets`] that are kept.
     fn stats(&self, series: Name, step: StatStep) -> StoreFuture<'_, Vec<(Time, u64)>>;
+
+    /// Returns statistics of jobs by queue and kind ([`Note::Jobs`]), summed up as the query asks; rows
+    /// without any statistics are left out. Buckets are those of [`Views::stats`]. The store limits the
+    /// size of all statistics together, so the oldest buckets may be dropped before their age is reached.
+    ///
+    /// At most [`MAX_SERIES`] combinations of queue and kind have statistics of their own, in the order
+    /// of their first note; further ones are summed up as `other`, which only a query without any
+    /// restriction includes. When there are too many, one without notes for a week gives up its place,
+    /// and its past becomes part of `other`.
+    fn job_stats(&self, query: JobStatsQuery) -> StoreFuture<'_, Vec<JobStatsRow>>;
 }
 
 /// A note to store.
@@ -73,7 +84,17 @@ pub enum Note {
         /// Increment.
         n: u64,
     },
+    /// Statistics of jobs, added to those of the current time.
+    Jobs {
+        /// Their queue and kind; `None`: they count as `other`.
+        series: Option<(Name, Name)>,
+        /// The statistics.
+        stats: Box<JobStats>,
+    },
 }
+
+/// Maximum number of combinations of queue and kind with statistics of their own.
+pub const MAX_SERIES: usize = 1000;
 
 /// Maximum log lines kept per job; the oldest is dropped first.
 pub const MAX_LOG_LINES: usize = 100;
@@ -94,17 +115,20 @@ pub enum StatStep {
     Minute,
     /// One-hour buckets, kept for 90 days.
     Hour,
+    /// One-day buckets (UTC), kept for 400 days.
+    Day,
 }
 
 impl StatStep {
     /// Every resolution.
-    pub const ALL: [Self; 2] = [Self::Minute, Self::Hour];
+    pub const ALL: [Self; 3] = [Self::Minute, Self::Hour, Self::Day];
 
     /// Length of a bucket.
     pub const fn span(self) -> Span {
         match self {
             Self::Minute => Span::from_secs(60),
             Self::Hour => Span::from_secs(3600),
+            Self::Day => Span::from_secs(24 * 3600),
         }
     }
 
@@ -113,8 +137,62 @@ impl StatStep {
         match self {
             Self::Minute => 24 * 60,
             Self::Hour => 90 * 24,
+            Self::Day => 400,
         }
     }
+}
+
+/// Selection of statistics of jobs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct JobStatsQuery {
+    /// Queue of the jobs; `None` means all.
+    pub queue: Option<Name>,
+    /// Kind of the jobs; `None` means all.
+    pub kind: Option<Name>,
+    /// Only what this covers; `None` means all.
+    pub within: Option<Arc<Restriction>>,
+    /// Length of the buckets.
+    pub step: StatStep,
+    /// Beginning: buckets that end later are included.
+    pub from: Time,
+    /// End: buckets that start earlier are included.
+    pub to: Time,
+    /// What the rows stand for.
+    pub shape: StatsShape,
+}
+
+impl JobStatsQuery {
+    /// Whether it selects the jobs of this queue and kind.
+    pub fn matches(&self, queue: &Name, kind: &Name) -> bool {
+        let is_within = self.within.as_ref().is_none_or(|within| within.covers(queue, kind));
+        let is_kind = planted!("bug-52") || self.kind.as_ref().is_none_or(|it| it == kind);
+        is_within && is_kind && self.queue.as_ref().is_none_or(|it| it == queue)
+    }
+
+    /// Whether it selects jobs that are counted as `other`.
+    pub const fn includes_other(&self) -> bool {
+        self.queue.is_none() && self.kind.is_none() && self.within.is_none()
+    }
+}
+
+/// Rows of statistics.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum StatsShape {
+    /// A row for each bucket, oldest first; series are summed up.
+    OverTime,
+    /// A row for each series, in order of queue and kind, `other` last; buckets are summed up.
+    BySeries,
+}
+
+/// Statistics of jobs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct JobStatsRow {
+    /// Queue and kind; `None` for `other`, and in [`StatsShape::OverTime`].
+    pub series: Option<(Name, Name)>,
+    /// Start of the first bucket with statistics.
+    pub at: Time,
+    /// The statistics.
+    pub stats: JobStats,
 }
 
 /// Selection of jobs for a list.

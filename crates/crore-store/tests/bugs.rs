@@ -39,7 +39,8 @@ fn every_planted_mistake_is_caught() {
     assert_eq!(caught_by(""), Vec::<&str>::new(), "every case passes without a planted bug");
     let bugs = [
         "bug-1", "bug-2", "bug-3", "bug-4", "bug-5", "bug-6", "bug-7", "bug-8", "bug-9", "bug-10",
-        "bug-40", "bug-41", "bug-42", "bug-44", "bug-46", "bug-53", "bug-54", "bug-55",
+        "bug-40", "bug-41", "bug-42", "bug-44", "bug-46", "bug-50", "bug-51", "bug-52", "bug-53",
+        "bug-54", "bug-55",
     ];
     let missed: Vec<&str> = bugs
         .into_iter()

@@ -12,7 +12,7 @@ use crate::engine::EngineInner;
 use crate::error::Error;
 use crate::events::{EngineEvent, EventType};
 use crate::observer::ObservedChange;
-use crate::push::{PushResult, event_names, push_result};
+use crate::push::{PushResult, push_result};
 use crate::results::EndedJob;
 use crate::upkeep::{DueTimes, Duty, RETRY_AFTER};
 
@@ -165,6 +165,7 @@ impl EngineInner {
         });
         let applied = applied?;
         let now = self.now();
+        self.tally_changes(&pending, &applied, (begun_at, now));
         for (pending, applied) in pending.into_iter().zip(applied) {
             self.running.forget(pending.job.id);
             if let Applied::Yes(pushed) = applied {
@@ -224,7 +225,6 @@ impl EngineInner {
             self.plan_prune_soon(now);
             self.end_waiters.notify(job.id, || EndedJob::of(job, change, state));
         }
-        self.count_change(job, change, state);
         if let Some(observer) = self.observer.get() {
             observer.changed(&ObservedChange::of(job, change, state, (begun_at, now)));
         }
@@ -282,29 +282,22 @@ impl EngineInner {
         for effect in &change.effects {
             if let Effect::Push(jobs) = effect {
                 self.plan_promotion(DueTimes::of(jobs, begun_at));
-                let seen = self.is_observed();
-                let names: Vec<_> =
-                    if seen { jobs.iter().map(event_names).collect() } else { Vec::new() };
+                let names = self.push_names(jobs);
                 self.publish_pushed((now, now), pushed, &names);
             }
         }
     }
 
-    fn count_change(&self, job: &Job, change: &Change, state: Option<State>) {
-        if job.live.state != State::Running {
-            return;
-        }
-        let failed = || match &change.next {
-            NextRecord::Live(next) => next.ended.as_ref().is_some_and(|(_, error)| error.is_some()),
-            NextRecord::Gone => false,
-        };
-        match state {
-            None | Some(State::Done) => self.count("done", 1),
-            Some(State::Dead) => self.count("dead", 1),
-            Some(State::Cancelled) => self.count("cancelled", 1),
-            _ if failed() => self.count("failed", 1),
-            _ => {}
-        }
+    /// Counts durable changes.
+    fn tally_changes(&self, pending: &[PendingChange], applied: &[Applied], times: (Time, Time)) {
+        self.tally(|table| {
+            for (PendingChange { job, change, .. }, applied) in pending.iter().zip(applied) {
+                if matches!(applied, Applied::Yes(_)) {
+                    let state = change.state_after(job, times.1);
+                    table.changed(&ObservedChange::of(job, change, state, times));
+                }
+            }
+        });
     }
 }
 

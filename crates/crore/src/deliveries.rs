@@ -78,7 +78,7 @@ impl Deliveries<'_> {
                 Note::Progress { text, .. } | Note::Line { text, .. } => {
                     *text = self.inner.truncated(text);
                 }
-                Note::Stat { .. } => {}
+                Note::Stat { .. } | Note::Jobs { .. } => {}
             }
         }
         Ok(self.inner.store.note(notes).await?)

@@ -354,6 +354,7 @@ impl EngineInner {
     }
 
     fn publish_started(&self, jobs: &[Job], at: Time) {
+        self.tally(|table| table.started(jobs, at));
         if let Some(observer) = self.observer.get() {
             observer.started(jobs, at);
         }

@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use crore_core::{Code, Invalid, Job, JobId, Name, Time};
 use crore_store::jobs::JobSelector;
-use crore_store::views::{JobCount, JobNotes, ListPage, ListQuery, StatStep};
+use crore_store::views::{
+    JobCount, JobNotes, JobStatsQuery, JobStatsRow, ListPage, ListQuery, StatStep,
+};
 
 use crate::engine::{Engine, EngineInner};
 use crate::error::Error;
@@ -64,6 +66,12 @@ impl Jobs<'_> {
     /// A statistic over time. The series are `pushed`, `done`, `failed`, `dead` and `cancelled`.
     pub async fn stats(self, series: Name, step: StatStep) -> Result<Vec<(Time, u64)>, Error> {
         Ok(self.inner.store.stats(series, step).await?)
+    }
+
+    /// Statistics of jobs by queue and kind, over time or by series. They are written every five seconds, so the
+    /// newest are missing.
+    pub async fn job_stats(self, query: JobStatsQuery) -> Result<Vec<JobStatsRow>, Error> {
+        Ok(self.inner.store.job_stats(query).await?)
     }
 
     /// The progress and log lines of a job's deliveries.

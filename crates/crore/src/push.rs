@@ -12,7 +12,7 @@ use crate::engine::{Engine, EngineInner};
 use crate::error::Error;
 use crate::events::{EngineEvent, EventType};
 use crate::observer;
-use crate::upkeep::DueTimes;
+use crate::upkeep::{DueTimes, NameRuns};
 
 /// Result of a pushed batch.
 #[derive(Debug, Clone, PartialEq)]
@@ -86,9 +86,7 @@ impl EngineInner {
         for job in &mut batch.jobs {
             self.fill_in(job);
         }
-        let seen = self.is_observed();
-        let names: Vec<_> =
-            if seen { batch.jobs.iter().map(event_names).collect() } else { Vec::new() };
+        let names = self.push_names(&batch.jobs);
         let dues = DueTimes::of(&batch.jobs, now);
         let guard = DropGuard::new(|| {
             self.plan_promotion(dues);
@@ -118,20 +116,26 @@ impl EngineInner {
         self.limits.set_keys(&mut job.spec);
     }
 
-    /// Publishes stored jobs, with the times at which the push began and was stored. `names` is empty if there was
-    /// no listener or observer when the push began.
+    /// The names of jobs that are about to be pushed.
+    pub(crate) fn push_names(&self, jobs: &[NewJob]) -> PushNames {
+        let seen = self.is_observed();
+        let events = if seen { jobs.iter().map(event_names).collect() } else { Vec::new() };
+        PushNames { runs: NameRuns::of(jobs), events }
+    }
+
+    /// Publishes stored jobs, with the times at which the push began and was stored.
     pub(crate) fn publish_pushed(
         &self,
         (begun_at, at): (Time, Time),
         stored: &[Pushed],
-        names: &[EventNames],
+        names: &PushNames,
     ) {
-        self.count("pushed", stored.iter().filter(|one| is_new(one)).count());
-        if names.is_empty() {
+        self.tally_pushed(stored, &names.runs);
+        if names.events.is_empty() {
             return;
         }
         let new = || {
-            stored.iter().zip(names).filter_map(|(one, names)| match one {
+            stored.iter().zip(&names.events).filter_map(|(one, names)| match one {
                 Pushed::New(id) => Some((*id, names)),
                 _ => None,
             })
@@ -159,15 +163,23 @@ impl EngineInner {
     }
 }
 
+/// Names of pushed jobs, for statistics and events.
+#[derive(Debug)]
+pub(crate) struct PushNames {
+    runs: NameRuns,
+    /// Empty if there was no listener or observer when the push began.
+    events: Vec<EventNames>,
+}
+
 /// Fields of a pushed job that its event needs besides the id.
 #[derive(Debug)]
-pub(crate) struct EventNames {
+struct EventNames {
     queue: Name,
     kind: Name,
     trace: Option<Arc<str>>,
 }
 
-pub(crate) fn event_names(job: &NewJob) -> EventNames {
+fn event_names(job: &NewJob) -> EventNames {
     let Spec { queue, kind, trace, .. } = &job.spec;
     EventNames { queue: queue.clone(), kind: kind.clone(), trace: trace.clone() }
 }
@@ -189,10 +201,6 @@ pub fn sealed_group(id: GroupId) -> Invalid {
         "group `{id}` is sealed and accepts no further members; join an open group, or create one"
     );
     Invalid::new(Code::GroupSealed, "group", why)
-}
-
-const fn is_new(pushed: &Pushed) -> bool {
-    matches!(pushed, Pushed::New(_))
 }
 
 /// The accepted jobs of a batch, and why the others were refused.

@@ -9,7 +9,7 @@ use crore_core::unique::{Unique, UniqueHold};
 use crore_core::{Span, State};
 use crore_store::jobs::QueueOrder;
 use crore_store::registry::RegistryTable;
-use crore_store::views::StatStep;
+use crore_store::views::{StatStep, StatsShape};
 use crore_testkit::FakeClock;
 use proptest::collection::vec;
 use proptest::option;
@@ -360,6 +360,19 @@ fn view() -> impl Strategy<Value = ViewOp> {
     let queue = || option::of(0..QUEUES);
     let list = (select(State::ALL.to_vec()), queue(), option::of(0..KINDS), 1..4_usize)
         .prop_map(|(state, queue, kind, n)| ViewOp::List { state, queue, kind, n });
+    let shapes = vec![StatsShape::OverTime, StatsShape::BySeries];
+    let ages = vec![Span::ZERO, MINUTE, HOUR, HOUR.times(24 * 500)];
+    let job_stats = (
+        (queue(), option::of(0..KINDS)),
+        (select(StatStep::ALL.to_vec()), select(ages), select(shapes)),
+    )
+        .prop_map(|((queue, kind), (step, age, shape))| ViewOp::JobStats {
+            queue,
+            kind,
+            step,
+            age,
+            shape,
+        });
     prop_oneof![
         4 => list,
         1 => queue().prop_map(ViewOp::Counts),
@@ -369,5 +382,8 @@ fn view() -> impl Strategy<Value = ViewOp> {
         3 => back().prop_map(ViewOp::Notes),
         2 => (1..5_u64).prop_map(ViewOp::Stat),
         2 => select(StatStep::ALL.to_vec()).prop_map(ViewOp::Stats),
+        4 => (0..QUEUES, 0..KINDS, 1..5_u64, 0..100_000_u64)
+            .prop_map(|(queue, kind, n, run)| ViewOp::JobStat(queue, kind, n, run)),
+        3 => job_stats,
     ]
 }

@@ -10,7 +10,7 @@ use crore_core::{Code, Delivery, GroupId, JobId, Name, Revision, Time};
 use crore_store::jobs::{Applied, Claimed, Pushed, PushedBatch, Renewed};
 use crore_store::registry::{Defined, RegistryEntry, RegistryTable};
 use crore_store::upkeep::{Lapses, Lead, Promoted};
-use crore_store::views::{JobCount, JobNotes, RequiredVersion, StatStep};
+use crore_store::views::{JobCount, JobNotes, JobStatsRow, RequiredVersion, StatStep};
 
 use super::observed::ObservedStore;
 
@@ -35,6 +35,7 @@ pub(super) enum NormalResponse {
     Lead(Lead),
     Notes(JobNotes),
     Stats(Vec<(Time, u64)>),
+    JobStats(Vec<JobStatsRow>),
     Counts(Vec<JobCount>),
     RequiredVersions(Vec<RequiredVersion>),
     Entries(Vec<RegistryEntry>),

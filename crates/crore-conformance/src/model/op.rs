@@ -12,7 +12,7 @@ use crore_core::unique::Unique;
 use crore_core::{Span, State};
 use crore_store::jobs::QueueOrder;
 use crore_store::registry::RegistryTable;
-use crore_store::views::StatStep;
+use crore_store::views::{StatStep, StatsShape};
 
 /// Steps back from the newest: 0 is the newest.
 pub(super) type StepsBack = usize;
@@ -69,6 +69,16 @@ pub(super) enum ViewOp {
     /// Notes of the job of a delivery.
     Notes(StepsBack),
     Stats(StatStep),
+    /// Statistics of this many done jobs, each of which ran for so many milliseconds.
+    JobStat(NameIndex, NameIndex, u64, u64),
+    JobStats {
+        queue: Option<NameIndex>,
+        kind: Option<NameIndex>,
+        step: StatStep,
+        /// How long ago the statistics begin.
+        age: Span,
+        shape: StatsShape,
+    },
     /// All pages of this size.
     List {
         state: State,

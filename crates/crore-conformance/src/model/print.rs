@@ -101,6 +101,14 @@ impl Display for ViewOp {
             Self::Stat(n) => write!(f, "note {n} more in a statistic"),
             Self::Notes(back) => write!(f, "read the notes of the job of delivery −{back}"),
             Self::Stats(step) => write!(f, "read a statistic by {step:?}"),
+            Self::JobStat(queue, kind, n, run) => {
+                write!(f, "note {n} jobs of q{queue} and k{kind} that ran for {run} ms")
+            }
+            Self::JobStats { queue, kind, step, age, shape } => {
+                write!(f, "read the statistics of jobs by {step:?} since {age:?} ago, {shape:?}")?;
+                queue.map_or(Ok(()), |queue| write!(f, " in q{queue}"))?;
+                kind.map_or(Ok(()), |kind| write!(f, " of k{kind}"))
+            }
             Self::List { state, queue, kind, n } => {
                 write!(f, "list {state:?} jobs by {n}")?;
                 queue.map_or(Ok(()), |queue| write!(f, " in q{queue}"))?;

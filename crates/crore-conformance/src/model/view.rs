@@ -1,8 +1,8 @@
 //! Views of a whole store.
 
-use crore_core::{Delivery, JobId, State};
+use crore_core::{Delivery, JobCounter, JobId, JobStats, Span, State};
 use crore_store::registry::{RegistryEntry, RegistryTable};
-use crore_store::views::{ListQuery, Note};
+use crore_store::views::{JobStatsQuery, ListQuery, Note};
 use crore_store::{Error, Views};
 
 use super::compared_store::ComparedStore;
@@ -20,10 +20,12 @@ impl ComparedStore<'_> {
         view: &ViewOp,
     ) -> Result<NormalResponse, Error> {
         match view {
-            ViewOp::Progress(..) | ViewOp::Line(..) | ViewOp::Stat(_) => match self.note(view) {
-                Some(note) => Ok(NormalResponse::Number(store.note(vec![note]).await?)),
-                None => Ok(NormalResponse::Nothing),
-            },
+            ViewOp::Progress(..) | ViewOp::Line(..) | ViewOp::Stat(_) | ViewOp::JobStat(..) => {
+                match self.note(view) {
+                    Some(note) => Ok(NormalResponse::Number(store.note(vec![note]).await?)),
+                    None => Ok(NormalResponse::Nothing),
+                }
+            }
             ViewOp::Notes(back) => match self.held(*back) {
                 Some((id, _)) => Ok(NormalResponse::Notes(store.notes(id).await?)),
                 None => Ok(NormalResponse::Nothing),
@@ -31,6 +33,18 @@ impl ComparedStore<'_> {
             ViewOp::Stats(step) => {
                 let buckets = store.stats(samples::name('s', 0), *step).await?;
                 Ok(normalize::stats(buckets, *step, self.now()))
+            }
+            ViewOp::JobStats { queue, kind, step, age, shape } => {
+                let query = JobStatsQuery {
+                    queue: queue.map(samples::queue),
+                    kind: kind.map(samples::kind),
+                    within: None,
+                    step: *step,
+                    from: self.now().before(*age),
+                    to: self.now(),
+                    shape: *shape,
+                };
+                Ok(NormalResponse::JobStats(store.job_stats(query).await?))
             }
             ViewOp::List { state, queue, kind, n } => {
                 self.list(store, (*state, *queue, *kind), *n).await
@@ -54,6 +68,13 @@ impl ComparedStore<'_> {
                 Some(Note::Line { id, delivery, text: format!("line {n}").into() })
             }
             ViewOp::Stat(n) => Some(Note::Stat { series: samples::name('s', 0), n: *n }),
+            ViewOp::JobStat(queue, kind, n, run) => {
+                let mut stats = JobStats::default();
+                stats.add(JobCounter::Done, *n);
+                stats.run.record(Span::from_millis(*run), *n);
+                let series = Some((samples::queue(*queue), samples::kind(*kind)));
+                Some(Note::Jobs { series, stats: Box::new(stats) })
+            }
             _ => None,
         }
     }

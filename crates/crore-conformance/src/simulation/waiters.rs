@@ -1,10 +1,6 @@
 //! Callers that wait at an engine: checks that no wake-up is missed.
 
-<<<<<<< ours
-use crore_core::{Clock, Name, Span, Spec, State};
-=======
-use crore_core::{Clock, Job, Name, Span, State};
->>>>>>> theirs
+use crore_core::{Clock, Job, Name, Span, Spec, State};
 use crore_store::Error;
 use crore_store::jobs::Claim;
 use crore_store::registry::{Define, RegistryTable, RegistryValue};
@@ -114,18 +110,13 @@ async fn is_ready(link: &CallerLink, ask: &Claim) -> Result<bool, Error> {
         let (state, queue) = (State::Ready, Some(queue.clone()));
         let query = ListQuery { state, queue, kind: None, after: None, n: usize::MAX };
         let page = link.store.list(query).await?;
-<<<<<<< ours
         let wanted = |spec: &Spec| {
             ask.kinds.as_ref().is_none_or(|kinds| kinds.contains(&spec.kind))
                 && ask.versions.satisfy(&spec.kind, spec.worker_version.as_deref())
         };
-        if page.jobs.iter().any(|job| job.spec.limits.is_empty() && wanted(&job.spec)) {
-=======
-        let wanted = |kind: &Name| kinds.is_none_or(|kinds| kinds.contains(kind));
         // A job past its deadline is ready until upkeep has decided.
         let may_start = |job: &Job| job.spec.limits.is_empty() && job.live.deadline.is_none();
-        if page.jobs.iter().any(|job| may_start(job) && wanted(&job.spec.kind)) {
->>>>>>> theirs
+        if page.jobs.iter().any(|job| may_start(job) && wanted(&job.spec)) {
             return Ok(true);
         }
     }

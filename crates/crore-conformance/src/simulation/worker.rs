@@ -3,7 +3,7 @@
 use crore_core::job::{MAX_HISTORY, ReportFencing};
 use crore_core::machine::{self, JobEvent, Report, RetryDirective};
 use crore_core::version::{KindVersions, Version};
-use crore_core::{Job, Span, State};
+use crore_core::{Job, JobStats, Span, State};
 use crore_store::jobs::{Claim, QueueOrder, Renew, Renewed};
 use crore_store::views::Note;
 use crore_testkit::history::op::{self, RecordedLease, UpkeepDecision};
@@ -284,13 +284,19 @@ pub(super) async fn renew(link: CallerLink, jobs: Vec<Job>) {
 pub(super) async fn note(link: CallerLink, job: Job) {
     let (id, delivery) = (job.id, job.live.delivery);
     let seq = link.context().next_seq();
+    let mut stats = JobStats::default();
+    stats.run.record(Span::from_millis(seq), 1);
     let notes = vec![
         Note::Progress { id, delivery, percent: (seq % 100) as u8, text: "half".into() },
         Note::Line { id, delivery, text: format!("line {seq}").into() },
         Note::Stat { series: name("runs"), n: 1 },
+        Note::Jobs {
+            series: Some((job.spec.queue.clone(), job.spec.kind.clone())),
+            stats: Box::new(stats),
+        },
     ];
     match link.store.note(notes).await {
-        Ok(kept) => link.context().cover(CallerAction::Note, (kept > 1).then_some(State::Running)),
+        Ok(kept) => link.context().cover(CallerAction::Note, (kept > 2).then_some(State::Running)),
         Err(error) => link.store_failed(&error),
     }
 }

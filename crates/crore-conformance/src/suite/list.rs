@@ -273,6 +273,15 @@ macro_rules! conformance_whole_list {
                 a_statistic_is_summed_by_minute_and_by_hour
                 a_statistic_of_zero_creates_no_bucket
                 old_statistics_are_dropped;
+            job_stats:
+                statistics_of_jobs_are_summed_in_every_step
+                empty_statistics_of_jobs_leave_no_row
+                statistics_are_selected_by_queue_kind_and_restriction
+                statistics_are_shown_by_series
+                statistics_are_selected_by_time
+                old_statistics_of_jobs_are_dropped
+                series_beyond_the_maximum_count_as_other
+                an_idle_series_makes_room_for_a_new_one;
             promote:
                 a_scheduled_job_is_never_early
                 due_jobs_are_promoted_earliest_first_up_to_n

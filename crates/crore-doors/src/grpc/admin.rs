@@ -24,7 +24,7 @@ use futures_util::stream::{Stream, StreamExt, unfold};
 use tonic::{Request, Response, Status};
 
 use super::fault::{invalid, missing};
-use super::grant;
+use super::{grant, stats};
 use crate::Doors;
 
 #[derive(Debug, Clone)]
@@ -54,6 +54,13 @@ impl admin_server::Admin for AdminService {
             n: count.n,
         };
         Ok(Response::new(v1::CountsResponse { counts: counts.iter().map(shown).collect() }))
+    }
+
+    async fn stats(&self, request: Request<v1::StatsRequest>) -> AdminReply<v1::StatsResponse> {
+        let grant = grant(&request)?;
+        let query = stats::query(request.into_inner()).map_err(invalid)?;
+        let statistics = self.0.api().job_statistics(&grant, query).await?;
+        Ok(Response::new(stats::response(statistics)))
     }
 
     async fn pause_queue(&self, request: Request<v1::QueueRef>) -> AdminReply<v1::Nothing> {

@@ -14,6 +14,7 @@ mod jobs;
 mod message_frames;
 mod request_body;
 mod response_body;
+mod stats;
 mod stream;
 mod web;
 mod work;
@@ -86,6 +87,7 @@ const CALLS: &[(&str, RequiredAccess)] = &[
     ("/crore.v1.Work/Finish",          WORK),
     ("/crore.v1.Admin/Info",           READ),
     ("/crore.v1.Admin/Counts",         READ),
+    ("/crore.v1.Admin/Stats",          READ),
     ("/crore.v1.Admin/PauseQueue",     OPERATE),
     ("/crore.v1.Admin/ResumeQueue",    OPERATE),
     ("/crore.v1.Admin/GetQueue",       READ),

@@ -7,7 +7,7 @@ use crore_api::negotiation::Responder;
 use crore_api::params::QueryParams;
 use crore_api::{Api, Fault, Grant};
 use crore_wire::api::queues::{Count, Counts, CountsQuery};
-use crore_wire::api::stats::{Stats, StatsQuery};
+use crore_wire::api::stats::{StatsQuery, StatsResponse};
 
 /// Counts jobs by queue, kind and state.
 #[utoipa::path(
@@ -31,11 +31,11 @@ pub(super) async fn counts(
     Ok(reply.ok(&Counts { counts: counts.iter().map(shown).collect() }))
 }
 
-/// Gets statistics over time.
+/// Gets statistics of jobs over time, or by queue and kind.
 #[utoipa::path(
     get, path = "/v1/stats", operation_id = "stats", tag = "server",
     params(StatsQuery),
-    responses((status = 200, description = "The statistics, oldest first.", body = Stats)),
+    responses((status = 200, description = "The statistics.", body = StatsResponse)),
 )]
 pub(super) async fn stats(
     State(api): State<Api>,

@@ -30,6 +30,7 @@ mod search;
 mod server;
 mod slow;
 mod slow_responses;
+mod stats;
 mod tls;
 mod versions;
 mod waits;

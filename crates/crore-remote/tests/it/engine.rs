@@ -22,7 +22,9 @@ use crore_store::jobs::{
 };
 use crore_store::registry::{Define, Defined, RegistryEntry, RegistryTable};
 use crore_store::upkeep::{Lapses, Lead, Promoted, Pruned};
-use crore_store::views::{JobCount, JobNotes, ListPage, ListQuery, Note, StatStep};
+use crore_store::views::{
+    JobCount, JobNotes, JobStatsQuery, JobStatsRow, ListPage, ListQuery, Note, StatStep,
+};
 use crore_store::{
     Committed, Jobs, Registry, Store, StoreFuture, StoreId, Upkeep, Views, WakeHook,
 };
@@ -121,6 +123,10 @@ impl<S: Jobs> Views for PartialStore<S> {
     }
 
     fn stats(&self, _: Name, _: StatStep) -> StoreFuture<'_, Vec<(Time, u64)>> {
+        ready_answer(Vec::new())
+    }
+
+    fn job_stats(&self, _: JobStatsQuery) -> StoreFuture<'_, Vec<JobStatsRow>> {
         ready_answer(Vec::new())
     }
 }

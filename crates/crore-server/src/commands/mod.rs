@@ -11,7 +11,7 @@ pub(crate) mod job;
 pub(crate) mod limit;
 pub(crate) mod queue;
 pub(crate) mod schedule;
-mod stats;
+pub(crate) mod stats;
 mod store;
 mod store_report;
 pub(crate) mod tls;
@@ -49,7 +49,7 @@ pub(crate) fn run(command: CliCommand) -> anyhow::Result<ExitCode> {
             worker::list(CommandContext::new(&remote)?, &command)
         }
         CliCommand::Worker { remote, hosting, command: None } => worker::run(&remote, &hosting),
-        CliCommand::Stats { remote, minutes } => stats::run(CommandContext::new(&remote)?, minutes),
+        CliCommand::Stats { remote, what } => stats::run(CommandContext::new(&remote)?, &what),
         CliCommand::Info { remote } => info::run(CommandContext::new(&remote)?),
         CliCommand::Bench(args) => bench::run(&args),
         CliCommand::Backup { remote, name: Some(name), .. } => {

@@ -7,7 +7,7 @@
 
 mod backup;
 mod check;
-mod codec;
+pub(crate) mod codec;
 mod commit;
 mod compact;
 pub mod disk;

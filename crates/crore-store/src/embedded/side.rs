@@ -9,9 +9,12 @@ use crore_core::{GroupId, JobId, Time};
 use super::codec::{ByteReader, Damaged, Put, get_group, put_group};
 use super::record::read_number;
 use crate::StoreId;
-use crate::local::{KeyLock, SideKey, SideValue};
+use crate::local::{KeyLock, SideKey, SideValue, check_block};
 use crate::registry::RegistryTable;
 use crate::views::StatStep;
+
+/// Key type of statistics of jobs: names of series, and blocks by step.
+const SERIES: u8 = 13;
 
 pub(crate) fn put_key(key: &SideKey, out: &mut Vec<u8>) {
     match key {
@@ -59,11 +62,19 @@ pub(crate) fn put_key(key: &SideKey, out: &mut Vec<u8>) {
         SideKey::Stat(series, step, at) => {
             out.put_u8(8);
             out.put_text(series.as_str());
-            out.put_u8(match step {
-                StatStep::Minute => 0,
-                StatStep::Hour => 1,
-            });
+            out.put_u8(step_number(*step));
             out.put_time(Time::ZERO, *at);
+        }
+        SideKey::SeriesName(number) => {
+            out.put_u8(SERIES);
+            out.put_u8(0);
+            out.put_var(u64::from(*number));
+        }
+        SideKey::Series(step, at, nth) => {
+            out.put_u8(SERIES);
+            out.put_u8(1 + step_number(*step));
+            out.put_time(Time::ZERO, *at);
+            out.put_var(u64::from(*nth));
         }
         SideKey::Identity => out.put_u8(10),
     }
@@ -86,10 +97,17 @@ pub(crate) fn get_key(reader: &mut ByteReader<'_>) -> Result<SideKey, Damaged> {
         7 => SideKey::Progress(JobId(reader.var()?)),
         9 => SideKey::Line(JobId(reader.var()?), reader.var()?),
         8 => {
-            let (series, step) = (reader.name()?, get_step(reader)?);
+            let (series, step) = (reader.name()?, step_of(reader.u8()?)?);
             SideKey::Stat(series, step, reader.time(Time::ZERO)?)
         }
         10 => SideKey::Identity,
+        SERIES => match reader.u8()? {
+            0 => SideKey::SeriesName(reader.var32()?),
+            step => {
+                let (step, at) = (step_of(step - 1)?, reader.time(Time::ZERO)?);
+                SideKey::Series(step, at, reader.var32()?)
+            }
+        },
         _ => return Err(Damaged("unknown key type")),
     })
 }
@@ -123,6 +141,11 @@ pub(crate) fn put_value(value: &SideValue, out: &mut Vec<u8>) {
             out.put_text(text);
         }
         SideValue::Stat(n) => out.put_var(*n),
+        SideValue::SeriesName(queue, kind) => {
+            out.put_text(queue.as_str());
+            out.put_text(kind.as_str());
+        }
+        SideValue::Series(block) => out.put_chunk(block),
         SideValue::Identity(id) => {
             out.put_u64((id.0 >> 64) as u64);
             out.put_u64(id.0 as u64);
@@ -153,6 +176,12 @@ pub(crate) fn get_value(key: &SideKey, bytes: &[u8]) -> Result<Option<SideValue>
             }
             SideKey::Line(..) => SideValue::Line((reader.time(Time::ZERO)?, reader.text()?.into())),
             SideKey::Stat(..) => SideValue::Stat(reader.var()?),
+            SideKey::SeriesName(_) => SideValue::SeriesName(reader.name()?, reader.name()?),
+            SideKey::Series(..) => {
+                let block = reader.chunk()?;
+                check_block(block)?;
+                SideValue::Series(block.into())
+            }
             SideKey::Identity => {
                 let (high, low) = (u128::from(reader.u64()?), u128::from(reader.u64()?));
                 SideValue::Identity(StoreId(high << 64 | low))
@@ -212,10 +241,15 @@ fn get_table(reader: &mut ByteReader<'_>) -> Result<RegistryTable, Damaged> {
     ALL.into_iter().find(|table| table_number(*table) == number).ok_or(Damaged("unknown table"))
 }
 
-fn get_step(reader: &mut ByteReader<'_>) -> Result<StatStep, Damaged> {
-    match reader.u8()? {
-        0 => Ok(StatStep::Minute),
-        1 => Ok(StatStep::Hour),
-        _ => Err(Damaged("unknown statistics step")),
+const fn step_number(step: StatStep) -> u8 {
+    match step {
+        StatStep::Minute => 0,
+        StatStep::Hour => 1,
+        StatStep::Day => 2,
     }
+}
+
+fn step_of(number: u8) -> Result<StatStep, Damaged> {
+    let found = StatStep::ALL.into_iter().find(|step| step_number(*step) == number);
+    found.ok_or(Damaged("unknown statistics step"))
 }

@@ -4,11 +4,15 @@ use crore_core::NewJob;
 use crore_core::machine::{Effect, NextRecord, ResultChange};
 
 use crate::jobs::StoreWrite;
+use crate::views::Note;
 
 /// Generous estimate of a new job's bytes in the log, without its payload.
 const JOB_BYTES: u64 = 512;
 /// Generous estimate of a job change, without a result.
 const CHANGE_BYTES: u64 = 128;
+
+/// Generous estimate of the statistics of one series in every step.
+const STATS_BYTES: u64 = 3 * 512;
 
 /// Disk space that an operation needs, by how it is treated on a full disk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -41,6 +45,12 @@ impl SpaceNeeds {
     /// For these decisions and their follow-ups.
     pub(super) fn for_apply(writes: &[StoreWrite]) -> Self {
         Self::Reserve(writes.iter().map(write_bytes).sum())
+    }
+
+    /// For these notes. Only statistics of jobs are large: each may write one block for every step.
+    pub(super) fn for_notes(notes: &[Note]) -> Self {
+        let large = notes.iter().filter(|note| matches!(note, Note::Jobs { .. })).count();
+        Self::NewData(large as u64 * STATS_BYTES)
     }
 
     /// For at most `n` changes.

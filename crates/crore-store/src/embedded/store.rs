@@ -22,7 +22,10 @@ use crate::jobs::{Applied, Claim, Claimed, JobSelector, PushedBatch, Renew, Rene
 use crate::local::LocalIndex;
 use crate::registry::{Define, Defined, RegistryEntry, RegistryTable};
 use crate::upkeep::{Lapses, Lead, Promoted, Pruned};
-use crate::views::{JobCount, JobNotes, ListPage, ListQuery, Note, RequiredVersion, StatStep};
+use crate::views::{
+    JobCount, JobNotes, JobStatsQuery, JobStatsRow, ListPage, ListQuery, Note, RequiredVersion,
+    StatStep,
+};
 use crate::{Committed, Durability, Error, StoreFuture, StoreId, StoreMetrics, StoreProblem};
 use crate::{Jobs, Registry, Store, Upkeep, Views, WakeHook};
 
@@ -295,7 +298,7 @@ impl Upkeep for Embedded {
 
 impl Views for Embedded {
     fn note(&self, notes: Vec<Note>) -> StoreFuture<'_, usize> {
-        self.run_lazy(SpaceNeeds::NewData(0), move |local, now| local.note(&notes, now))
+        self.run_lazy(SpaceNeeds::for_notes(&notes), move |local, now| local.note(&notes, now))
     }
 
     fn notes(&self, id: JobId) -> StoreFuture<'_, JobNotes> {
@@ -316,6 +319,11 @@ impl Views for Embedded {
 
     fn stats(&self, series: Name, step: StatStep) -> StoreFuture<'_, Vec<(Time, u64)>> {
         self.read(move |local, now| Ok(local.stats(&series, step, now)))
+    }
+
+    fn job_stats(&self, query: JobStatsQuery) -> StoreFuture<'_, Vec<JobStatsRow>> {
+        let selected = self.read(move |local, now| Ok(local.job_stats(&query, now)));
+        Box::pin(async move { Ok(selected.await?.rows()) })
     }
 }
 

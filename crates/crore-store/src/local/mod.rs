@@ -19,6 +19,7 @@ mod permits;
 mod push;
 mod records;
 mod registry;
+mod series;
 mod side;
 mod sorted_run;
 mod upkeep;
@@ -43,6 +44,8 @@ use lanes::Lanes;
 use notes::NoteTable;
 pub(crate) use records::{JobRecord, JobRecords, MemoryRecords};
 use registry::RegistryEntries;
+use series::SeriesTable;
+pub(crate) use series::{SeriesSnapshot, check_block};
 pub(crate) use side::{SideKey, SideValue};
 pub(crate) use sorted_run::RunSlot;
 use sorted_run::SortedRun;
@@ -55,6 +58,7 @@ pub(crate) struct LocalIndex<R> {
     keys: JobKeys,
     dependencies: Dependencies,
     notes: NoteTable,
+    series: SeriesTable,
     definitions: RegistryEntries,
     /// Running jobs by the end of their lease.
     leases: SortedRun,
@@ -90,6 +94,7 @@ impl<R> LocalIndex<R> {
             keys: JobKeys::default(),
             dependencies: Dependencies::default(),
             notes: NoteTable::default(),
+            series: SeriesTable::default(),
             definitions: RegistryEntries::default(),
             leases: SortedRun::default(),
             timers: SortedRun::default(),

@@ -130,13 +130,13 @@ impl NoteTable {
 }
 
 /// Start of the bucket that contains `at`.
-fn bucket(step: StatStep, at: Time) -> Time {
+pub(super) fn bucket(step: StatStep, at: Time) -> Time {
     let span = step.span().as_millis() as i64;
     Time::from_millis(at.as_millis() / span * span)
 }
 
 /// Start of the oldest bucket that is kept.
-fn oldest(step: StatStep, now: Time) -> Time {
+pub(super) fn oldest(step: StatStep, now: Time) -> Time {
     bucket(step, now).before(step.span().times(step.buckets() - 1))
 }
 
@@ -154,9 +154,9 @@ mod tests {
         let later = start.after(hour.times(StatStep::Hour.buckets()));
         notes.stat(&series("new"), 1, later);
         notes.prune(9, later.before(hour));
-        assert_eq!(notes.stats.len(), 3, "its hours remain");
+        assert_eq!(notes.stats.len(), 5, "its hours and days remain");
         notes.prune(9, later);
-        assert_eq!(notes.stats.len(), 2);
+        assert_eq!(notes.stats.len(), 4, "its days remain");
         assert_eq!(notes.stats(&series("new"), StatStep::Minute, later).len(), 1);
     }
 }

@@ -36,13 +36,17 @@ pub(crate) enum SideKey {
     Progress(JobId),
     Line(JobId, u64),
     Stat(Name, StatStep, Time),
+    /// Queue and kind of a series, by its number.
+    SeriesName(u32),
+    /// Statistics of the series of one block in one bucket.
+    Series(StatStep, Time, u32),
     /// Identity of the store.
     Identity,
 }
 
 impl SideKey {
     /// Number of kinds.
-    pub(crate) const KINDS: usize = 9;
+    pub(crate) const KINDS: usize = 11;
 
     /// Number of the kind, from 0.
     pub(crate) const fn kind(&self) -> usize {
@@ -56,6 +60,8 @@ impl SideKey {
             Self::Progress(_) | Self::Line(..) => 6,
             Self::Stat(..) => 7,
             Self::Identity => 8,
+            Self::SeriesName(_) => 9,
+            Self::Series(..) => 10,
         }
     }
 
@@ -76,6 +82,8 @@ pub(crate) enum SideValue {
     Progress(ProgressNote),
     Line(LogLine),
     Stat(u64),
+    SeriesName(Name, Name),
+    Series(Arc<[u8]>),
     Identity(StoreId),
 }
 
@@ -93,6 +101,7 @@ impl<R: JobRecords> LocalIndex<R> {
         for other in others.into_iter().filter(|other| !other.is_empty()) {
             touched.append(other);
         }
+        touched.extend(self.series.take_touched());
         touched
     }
 
@@ -117,6 +126,12 @@ impl<R: JobRecords> LocalIndex<R> {
             SideKey::Line(id, nth) => self.notes.line_of(*id, *nth).map(SideValue::Line),
             SideKey::Stat(series, step, at) => {
                 self.notes.count(series, *step, *at).map(SideValue::Stat)
+            }
+            SideKey::SeriesName(number) => {
+                self.series.name_of(*number).map(|(queue, kind)| SideValue::SeriesName(queue, kind))
+            }
+            SideKey::Series(step, at, nth) => {
+                self.series.block(*step, *at, *nth).map(SideValue::Series)
             }
             SideKey::Identity => self.identity.map(SideValue::Identity),
         }
@@ -147,6 +162,12 @@ impl<R: JobRecords> LocalIndex<R> {
             (SideKey::Line(id, nth), SideValue::Line(line)) => self.notes.set_line(id, nth, line),
             (SideKey::Stat(series, step, at), SideValue::Stat(n)) => {
                 self.notes.set_count(series, step, at, n);
+            }
+            (SideKey::SeriesName(number), SideValue::SeriesName(queue, kind)) => {
+                self.series.set_name(number, (queue, kind));
+            }
+            (SideKey::Series(step, at, nth), SideValue::Series(block)) => {
+                self.series.set_block(step, (at, nth), block);
             }
             (SideKey::Identity, SideValue::Identity(id)) => self.identity = Some(id),
             _ => {}
@@ -182,6 +203,7 @@ impl<R: JobRecords> LocalIndex<R> {
         let locks = self.keys.locks();
         let (entries, buckets) = (self.definitions.count(), self.lanes.permits.count());
         let (leaders, identity) = (self.leaders.len(), usize::from(self.identity.is_some()));
-        [locks, waits, groups, entries, buckets, leaders, notes, stats, identity]
+        let (names, blocks) = self.series.counts();
+        [locks, waits, groups, entries, buckets, leaders, notes, stats, identity, names, blocks]
     }
 }

@@ -66,6 +66,7 @@ impl<R: JobRecords> LocalIndex<R> {
         others += self.expire(left - others, now);
         others += self.dependencies.prune(left - others, now);
         self.notes.prune(left - others, now);
+        self.series.prune(left - others, now);
         self.leaders.retain(|_, (_, until)| now < *until);
         if jobs + others < n {
             // It examines every lane, so only after the last slice.

@@ -7,15 +7,15 @@ use std::sync::Arc;
 
 use crore_core::{Job, JobId, Name, Span, State, Time};
 
-use super::LocalIndex;
 use super::lanes::QueueRow;
 use super::records::JobRecords;
 use super::sorted_run::RunSlot;
+use super::{LocalIndex, SeriesSnapshot};
 use crate::Error;
 use crate::bug::planted;
 use crate::jobs::JobSelector;
 use crate::views::{
-    Cursor, JobCount, JobNotes, ListPage, ListQuery, Note, RequiredVersion, StatStep,
+    Cursor, JobCount, JobNotes, JobStatsQuery, ListPage, ListQuery, Note, RequiredVersion, StatStep,
 };
 
 /// A merge of sorted iterators: the next item of each, smallest first.
@@ -201,6 +201,7 @@ impl<R: JobRecords> LocalIndex<R> {
         for note in notes {
             match note {
                 Note::Stat { series, n } => self.notes.stat(series, *n, now),
+                Note::Jobs { series, stats } => self.series.note(series.as_ref(), stats, now),
                 Note::Progress { id, delivery, .. } | Note::Line { id, delivery, .. } => {
                     let holds = |job: &Job| {
                         job.live.state == State::Running && job.live.delivery == *delivery
@@ -213,7 +214,7 @@ impl<R: JobRecords> LocalIndex<R> {
                             self.notes.progress(*id, now, *percent, text);
                         }
                         Note::Line { text, .. } => self.notes.line(*id, now, text),
-                        Note::Stat { .. } => {}
+                        Note::Stat { .. } | Note::Jobs { .. } => {}
                     }
                 }
             }
@@ -228,6 +229,10 @@ impl<R: JobRecords> LocalIndex<R> {
 
     pub(crate) fn stats(&self, series: &Name, step: StatStep, now: Time) -> Vec<(Time, u64)> {
         self.notes.stats(series, step, now)
+    }
+
+    pub(crate) fn job_stats(&self, query: &JobStatsQuery, now: Time) -> SeriesSnapshot {
+        self.series.select(query, now)
     }
 }
 

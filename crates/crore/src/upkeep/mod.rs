@@ -18,7 +18,7 @@ use crore_core::{Span, Time};
 use crore_store::jobs::Renew;
 
 pub(crate) use promote::DueTimes;
-pub(crate) use stats::PendingStats;
+pub(crate) use stats::{NameRuns, PendingStats};
 
 use crate::drop_guard::DropGuard;
 use crate::engine::EngineInner;

@@ -10,7 +10,6 @@ use super::DueTimes;
 use crate::drop_guard::DropGuard;
 use crate::engine::EngineInner;
 use crate::error::Error;
-use crate::push::event_names;
 use crate::timers::NEVER;
 
 /// Maximum missed ticks of a schedule that are made up for in one write.
@@ -55,8 +54,7 @@ impl EngineInner {
             job
         };
         let push: Vec<NewJob> = due.fire.iter().map(job).collect();
-        let (dues, names) =
-            (DueTimes::of(&push, now), push.iter().map(event_names).collect::<Vec<_>>());
+        let (dues, names) = (DueTimes::of(&push, now), self.push_names(&push));
         let write = StoreWrite::Tick {
             schedule: entry.name.clone(),
             seen: entry.revision,

@@ -12,7 +12,9 @@ use crore::store::jobs::{
 };
 use crore::store::registry::{Define, Defined, RegistryEntry, RegistryTable};
 use crore::store::upkeep::{Lapses, Lead, Promoted, Pruned};
-use crore::store::views::{JobCount, JobNotes, ListPage, ListQuery, Note, StatStep};
+use crore::store::views::{
+    JobCount, JobNotes, JobStatsQuery, JobStatsRow, ListPage, ListQuery, Note, StatStep,
+};
 use crore::store::{
     Committed, Error, Jobs, Memory, Registry, Store, StoreFuture, StoreId, Upkeep, Views, WakeHook,
 };
@@ -239,6 +241,10 @@ impl Views for FaultyStore {
 
     fn stats(&self, series: Name, step: StatStep) -> StoreFuture<'_, Vec<(Time, u64)>> {
         self.call(Verb::Stats, move || self.inner.stats(series, step))
+    }
+
+    fn job_stats(&self, query: JobStatsQuery) -> StoreFuture<'_, Vec<JobStatsRow>> {
+        self.call(Verb::Stats, move || self.inner.job_stats(query))
     }
 }
 

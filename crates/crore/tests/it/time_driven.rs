@@ -7,10 +7,10 @@ use crore::core::job::{DependencyCondition, DueTime};
 use crore::core::limit::Limit;
 use crore::core::push::{NewDependency, NewDependencyTarget};
 use crore::core::schedule::{Missed, Timing};
-use crore::core::{Code, NewJob, Span, State, Time};
+use crore::core::{Code, JobCounter, JobStats, NewJob, Span, State, Time};
 use crore::store::embedded::{self, Embedded};
 use crore::store::registry::{QueueSettings, RegistryValue};
-use crore::store::views::StatStep;
+use crore::store::views::{JobStatsQuery, StatStep, StatsShape};
 use crore::store::{Memory, Store};
 use crore::{Error, block_on};
 use crore_testkit::FakeClock;
@@ -394,6 +394,66 @@ fn statistics_are_counted_and_written() {
     });
 }
 
+/// The statistics of one kind, or of all, of the last day.
+fn job_stats(engine: &crore::Engine, kind: Option<&str>) -> JobStats {
+    let query = JobStatsQuery {
+        queue: None,
+        kind: kind.map(name),
+        within: None,
+        step: StatStep::Minute,
+        from: Time::ZERO,
+        to: Time::MAX,
+        shape: StatsShape::OverTime,
+    };
+    let mut sum = JobStats::default();
+    let rows = block_on(engine.jobs().job_stats(query)).expect("statistics");
+    rows.iter().for_each(|row| sum.merge(&row.stats));
+    sum
+}
+
+#[test]
+fn jobs_are_counted_by_kind_with_their_waits_and_runs() {
+    on_both(|scene| {
+        let of = |queue: &str, kind: &str| {
+            let mut job = job(queue);
+            job.spec.kind = name(kind);
+            job
+        };
+        scene.push_all(vec![of("q", "a"), of("q", "a"), of("q", "a")]);
+        scene.push(NewJob { due: DueTime::After(MINUTE), ..of("late", "b") });
+        scene.pass(SECOND.times(10));
+        scene.done(&scene.fetch("q"));
+        let failing = scene.fetch("q");
+        let again = crore::core::machine::RetryDirective::ByPolicy;
+        let failed =
+            crore::core::machine::Outcome::Failed { error: "no".into(), detail: None, again };
+        scene.pass(SECOND);
+        scene.finish(&failing, failed);
+        scene.pass(SECOND.times(70));
+        let counts = |kind| {
+            let stats = job_stats(&scene.engine, kind);
+            let counts = JobCounter::ALL.map(|counter| stats.count(counter));
+            (counts, stats.wait.quantile(99), stats.run.quantile(99))
+        };
+        let (all, ..) = counts(None);
+        let (a, wait, run) = counts(Some("a"));
+        let (b, ..) = counts(Some("b"));
+        // Pushed, started, done, failed, retried, dead, cancelled, lapsed.
+        assert_eq!((a, b), ([3, 2, 1, 1, 1, 0, 0, 0], [1, 0, 0, 0, 0, 0, 0, 0]));
+        assert_eq!(all, [4, 2, 1, 1, 1, 0, 0, 0]);
+        let near = |span: Option<Span>, exact: u64| {
+            span.is_some_and(|span| span.as_millis().abs_diff(exact) * 100 <= exact * 15)
+        };
+        assert!(near(wait, 10_000) && near(run, 1_000), "{wait:?} {run:?}");
+        // The wait of a job that is due later begins then.
+        let late = scene.fetch("late");
+        scene.pass(SECOND.times(5));
+        let waited = job_stats(&scene.engine, Some("b")).wait.quantile(50);
+        let exact = late.live.started_at.since(late.live.due).as_millis();
+        assert!(near(waited, exact), "{waited:?} for {exact}");
+    });
+}
+
 #[test]
 fn statistics_are_written_before_a_stop() {
     let dir = tempfile::tempdir().expect("a directory");
@@ -406,6 +466,7 @@ fn statistics_are_written_before_a_stop() {
     let engine = crore::Engine::open(dir.path()).expect("opened again");
     let stats = block_on(engine.jobs().stats(name("pushed"), StatStep::Hour)).expect("stats");
     assert_eq!(stats.iter().map(|(_, n)| n).sum::<u64>(), 3);
+    assert_eq!(job_stats(&engine, None).count(JobCounter::Pushed), 3);
 }
 
 #[test]

@@ -31,6 +31,7 @@ pub(super) mod depend;
 pub(super) mod fair;
 pub(super) mod group;
 pub(super) mod identity;
+pub(super) mod job_stats;
 pub(super) mod lead;
 pub(super) mod limits;
 pub(super) mod lists;

@@ -15,7 +15,8 @@ use crore_store::jobs::{
 use crore_store::registry::{Define, Defined, RegistryEntry, RegistryTable};
 use crore_store::upkeep::{Lapses, Lead, Promoted, Pruned};
 use crore_store::views::{
-    JobCount, JobNotes, ListPage, ListQuery, Note, RequiredVersion, StatStep,
+    JobCount, JobNotes, JobStatsQuery, JobStatsRow, ListPage, ListQuery, Note, RequiredVersion,
+    StatStep,
 };
 use crore_store::{Committed, Error, StoreFuture, StoreId};
 use crore_store::{Jobs, Memory, Registry, Store, Upkeep, Views, WakeHook};
@@ -183,6 +184,10 @@ impl<L: Falsification> Views for FalsifyingStore<L> {
 
     fn stats(&self, series: Name, step: StatStep) -> StoreFuture<'_, Vec<(Time, u64)>> {
         self.falsified(|memory| memory.stats(series, step), |_, _| ())
+    }
+
+    fn job_stats(&self, query: JobStatsQuery) -> StoreFuture<'_, Vec<JobStatsRow>> {
+        self.falsified(|memory| memory.job_stats(query), |_, _| ())
     }
 }
 

@@ -6,6 +6,7 @@
 
 mod apply;
 mod claim;
+mod job_stats;
 mod push;
 mod records;
 mod registry;

@@ -12,6 +12,8 @@ use crore_core::{GroupId, Job, JobId, Name, Revision, Time};
 use crore_store::registry::{QueueSettings, RegistryEntry, RegistryTable, RegistryValue};
 use crore_store::views::{JobNotes, StatStep};
 
+use super::job_stats::PlainJobStats;
+
 #[derive(Debug, Default)]
 pub(super) struct Records {
     /// The time of the current method call.
@@ -38,6 +40,7 @@ pub(super) struct Records {
     pub(super) revisions: BTreeMap<(RegistryTable, Name), Revision>,
     pub(super) notes: BTreeMap<JobId, JobNotes>,
     pub(super) stats: BTreeMap<(Name, StatStep, Time), u64>,
+    pub(super) job_stats: PlainJobStats,
     /// The leader of each duty, and the end of its term.
     pub(super) leads: BTreeMap<Name, (u64, Time)>,
 }

@@ -12,7 +12,8 @@ use crore_store::jobs::{
 use crore_store::registry::{Define, Defined, RegistryEntry, RegistryTable};
 use crore_store::upkeep::{Lapses, Lead, Promoted, Pruned};
 use crore_store::views::{
-    JobCount, JobNotes, ListPage, ListQuery, Note, RequiredVersion, StatStep,
+    JobCount, JobNotes, JobStatsQuery, JobStatsRow, ListPage, ListQuery, Note, RequiredVersion,
+    StatStep,
 };
 use crore_store::{Committed, Jobs, Registry, StoreFuture, Upkeep, Views};
 
@@ -115,6 +116,10 @@ impl Views for PlainStore {
 
     fn stats(&self, series: Name, step: StatStep) -> StoreFuture<'_, Vec<(Time, u64)>> {
         self.answer(|records| records.stats(&series, step))
+    }
+
+    fn job_stats(&self, query: JobStatsQuery) -> StoreFuture<'_, Vec<JobStatsRow>> {
+        self.answer(|records| records.job_stats(&query))
     }
 }
 

@@ -26,6 +26,10 @@ impl Records {
                     notes.lines.drain(..old);
                 })
                 .is_some(),
+            Note::Jobs { series, stats } => {
+                self.job_stats.note(series, *stats, now);
+                true
+            }
             Note::Stat { series, n } => {
                 for step in StatStep::ALL {
                     let count = self.stats.entry((series.clone(), step, bucket(now, step)));
@@ -105,7 +109,7 @@ fn position(job: &Job) -> Cursor {
 }
 
 /// The start of the bucket that contains an instant.
-fn bucket(now: Time, step: StatStep) -> Time {
+pub(super) fn bucket(now: Time, step: StatStep) -> Time {
     let length = step.span().as_millis().cast_signed();
     Time::from_millis(now.as_millis() / length * length)
 }

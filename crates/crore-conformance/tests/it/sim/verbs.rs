@@ -10,7 +10,8 @@ use crore_store::jobs::{
 use crore_store::registry::{Define, Defined, RegistryEntry, RegistryTable};
 use crore_store::upkeep::{Lapses, Lead, Promoted, Pruned};
 use crore_store::views::{
-    JobCount, JobNotes, ListPage, ListQuery, Note, RequiredVersion, StatStep,
+    JobCount, JobNotes, JobStatsQuery, JobStatsRow, ListPage, ListQuery, Note, RequiredVersion,
+    StatStep,
 };
 use crore_store::{
     Committed, Jobs, Registry, Store, StoreFuture, StoreId, Upkeep, Views, WakeHook,
@@ -111,7 +112,7 @@ impl Views for OpenJournal {
                     Note::Progress { delivery, .. } | Note::Line { delivery, .. } => {
                         *delivery = self.inward(*delivery);
                     }
-                    Note::Stat { .. } => {}
+                    Note::Stat { .. } | Note::Jobs { .. } => {}
                 }
             }
             Ok(self.call(Verb::Note(notes.clone()), |m| m.note(notes))?.1)
@@ -141,6 +142,10 @@ impl Views for OpenJournal {
 
     fn stats(&self, series: Name, step: StatStep) -> StoreFuture<'_, Vec<(Time, u64)>> {
         self.memory.stats(series, step)
+    }
+
+    fn job_stats(&self, query: JobStatsQuery) -> StoreFuture<'_, Vec<JobStatsRow>> {
+        self.memory.job_stats(query)
     }
 }
 

@@ -33,6 +33,7 @@ const ROWS: &[Row] = &[
     ("/crore.v1.Work/Finish",          &[Work],       Rule::Job,        |s| v1::FinishRequest { jobs: vec![report(s)] }.encode_to_vec()),
     ("/crore.v1.Admin/Info",           &[Read],       Rule::Open,       |_| Vec::new()),
     ("/crore.v1.Admin/Counts",         &[Read],       Rule::Queue,      |s| queue(s)),
+    ("/crore.v1.Admin/Stats",          &[Read],       Rule::Job,        |s| v1::StatsRequest { queue: s.place.queue.into(), kind: s.place.kind.into(), ..v1::StatsRequest::default() }.encode_to_vec()),
     ("/crore.v1.Admin/PauseQueue",     &[Operate],    Rule::WholeQueue, |s| queue(s)),
     ("/crore.v1.Admin/ResumeQueue",    &[Operate],    Rule::WholeQueue, |s| queue(s)),
     ("/crore.v1.Admin/GetQueue",       &[Read],       Rule::Queue,      |s| queue(s)),

@@ -65,7 +65,7 @@ const ROWS: &[Row] = &[
     ("deleteToken",     &[Admin],         Rule::Refused,    ""),
     ("createBackup",    &[Admin],         Rule::Refused,    r#"{"name":"b"}"#),
     ("counts",          &[Read],          Rule::Filtered,   ""),
-    ("stats",           &[Read],          Rule::Refused,    "?series=pushed"),
+    ("stats",           &[Read],          Rule::Job,        "?queue=QUEUE&kind=KIND"),
     ("events",          &[Read],          Rule::Filtered,   ""),
     ("info",            &[Read],          Rule::Open,       ""),
     ("metrics",         &[Read],          Rule::Refused,    ""),

@@ -16,7 +16,8 @@ use crore_store::jobs::{
 use crore_store::registry::{Define, Defined, RegistryEntry, RegistryTable};
 use crore_store::upkeep::{Lapses, Lead, Promoted, Pruned};
 use crore_store::views::{
-    JobCount, JobNotes, ListPage, ListQuery, Note, RequiredVersion, StatStep,
+    JobCount, JobNotes, JobStatsQuery, JobStatsRow, ListPage, ListQuery, Note, RequiredVersion,
+    StatStep,
 };
 use crore_store::{Committed, Error, Jobs, Registry, Store, StoreFuture, StoreId, Upkeep, Views};
 
@@ -175,6 +176,10 @@ impl Views for Driven {
 
     fn stats(&self, series: Name, step: StatStep) -> StoreFuture<'_, Vec<(Time, u64)>> {
         self.drive(|store| store.stats(series, step))
+    }
+
+    fn job_stats(&self, query: JobStatsQuery) -> StoreFuture<'_, Vec<JobStatsRow>> {
+        self.drive(|store| store.job_stats(query))
     }
 }
 

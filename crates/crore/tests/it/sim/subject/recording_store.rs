@@ -10,7 +10,9 @@ use crore::store::jobs::{
 };
 use crore::store::registry::{Define, Defined, Registry, RegistryEntry, RegistryTable};
 use crore::store::upkeep::{Lapses, Lead, Promoted, Pruned, Upkeep};
-use crore::store::views::{JobCount, JobNotes, ListPage, ListQuery, Note, StatStep, Views};
+use crore::store::views::{
+    JobCount, JobNotes, JobStatsQuery, JobStatsRow, ListPage, ListQuery, Note, StatStep, Views,
+};
 use crore::store::{Committed, Error, Store, StoreFuture, StoreId, WakeHook};
 use crore_conformance::simulation::recorded_content;
 use crore_core::group::Group;
@@ -262,6 +264,10 @@ impl Views for RecordingStore {
 
     fn stats(&self, series: Name, step: StatStep) -> StoreFuture<'_, Vec<(Time, u64)>> {
         self.counted(self.delayed(self.store.stats(series, step)))
+    }
+
+    fn job_stats(&self, query: JobStatsQuery) -> StoreFuture<'_, Vec<JobStatsRow>> {
+        self.counted(self.delayed(self.store.job_stats(query)))
     }
 }
 

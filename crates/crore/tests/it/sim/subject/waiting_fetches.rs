@@ -114,15 +114,11 @@ impl WaitingFetches {
             for queue in queues.iter().filter(|queue| !paused.contains(queue)) {
                 let wanted = |job: &&Job| {
                     let is_wanted = |kinds: &Vec<Name>| kinds.contains(&job.spec.kind);
-<<<<<<< ours
-                    job.spec.limits.is_empty()
-                        && kinds.as_ref().is_none_or(is_wanted)
-                        && versions.satisfy(&job.spec.kind, job.spec.worker_version.as_deref())
-=======
                     // A job past its deadline is ready until upkeep has decided.
                     let may_start = job.spec.limits.is_empty() && job.live.deadline.is_none();
-                    may_start && kinds.as_ref().is_none_or(is_wanted)
->>>>>>> theirs
+                    may_start
+                        && kinds.as_ref().is_none_or(is_wanted)
+                        && versions.satisfy(&job.spec.kind, job.spec.worker_version.as_deref())
                 };
                 let ready = self.ready(queue);
                 let missed = ready.iter().find(wanted).map(|job| job.id);
