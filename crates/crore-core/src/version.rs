@@ -268,7 +268,7 @@ impl From<VersionRequirement> for String {
     }
 }
 
-/// The kinds of which a worker names the version that it runs.
+/// The version of each kind that a worker runs, as far as it names them.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct KindVersions(BTreeMap<Name, Version>);

@@ -157,7 +157,7 @@ pub struct JobStatsQuery {
     pub from: Time,
     /// End: buckets that start earlier are included.
     pub to: Time,
-    /// What the rows stand for.
+    /// Grouping of the rows.
     pub shape: StatsShape,
 }
 

@@ -69,7 +69,7 @@ pub(super) enum ViewOp {
     /// Notes of the job of a delivery.
     Notes(StepsBack),
     Stats(StatStep),
-    /// Statistics of this many done jobs, each of which ran for so many milliseconds.
+    /// Statistics of this many done jobs, and the run time of each, in milliseconds.
     JobStat(NameIndex, NameIndex, u64, u64),
     JobStats {
         queue: Option<NameIndex>,

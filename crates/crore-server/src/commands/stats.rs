@@ -28,12 +28,12 @@ pub(crate) struct StatsArgs {
     /// Count by minute: without --since, the last 60 minutes with any activity
     #[arg(long)]
     minutes: bool,
-    /// What a row stands for
+    /// Grouping of the rows
     #[arg(long, value_enum, default_value_t)]
     by: StatsGrouping,
 }
 
-/// What a row stands for. Help texts of the values would make the help of the command long.
+/// Grouping of the rows. Help texts of the values would make the help of the command long.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
 pub(crate) enum StatsGrouping {
     #[default]

@@ -187,7 +187,7 @@ impl NaiveModel {
         assert_eq!(now(self.store.define(vec![define])).get().len(), 1);
     }
 
-    /// Whether a claim merges queues of which one is shared. Its order between queues of one priority is not promised:
+    /// Whether a claim merges queues and one of them is shared. Its order between queues of one priority is not promised:
     /// it depends on whether the first job of a shared queue was tried before and found without a permit.
     fn merges_shares(&self, ask: &Claim) -> bool {
         let is_shared = |job: &Job| job.spec.fair.is_some() && ask.queues.contains(&job.spec.queue);

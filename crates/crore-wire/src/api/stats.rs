@@ -69,7 +69,7 @@ impl Series {
     }
 }
 
-/// What the rows of a statistic stand for.
+/// Grouping of the rows of a statistic.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum StatsBy {
@@ -101,7 +101,7 @@ pub struct StatsQuery {
     pub from: Option<Moment>,
     /// End; steps that start earlier are included. Default: now.
     pub to: Option<Moment>,
-    /// What the rows stand for. Default: `time`.
+    /// Grouping of the rows. Default: `time`.
     pub by: Option<StatsBy>,
 }
 
@@ -140,7 +140,7 @@ pub struct Point {
 pub struct JobStatistics {
     /// Resolution.
     pub step: Step,
-    /// What the rows stand for.
+    /// Grouping of the rows.
     pub by: StatsBy,
     /// By time: oldest first. Otherwise by name; jobs beyond the first 1,000 combinations of queue and kind are in
     /// the last row, without a name. Rows without any event are omitted.

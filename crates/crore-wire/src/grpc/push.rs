@@ -357,6 +357,7 @@ mod tests {
             trace: "00-1-2-3".into(),
             start_by: Some(new_job::StartBy::StartWithinMs(8)),
             on_expired: None,
+            worker_version: ">=2.3 <3".into(),
         };
         let read = message.clone().read().unwrap();
         assert_eq!(v1::NewJob::of(&read), message);
