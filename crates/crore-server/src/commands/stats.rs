@@ -1,10 +1,10 @@
 //! `crore stats`: counts and latencies of jobs, over time or by queue and kind.
 
 use std::process::ExitCode;
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use clap::{Args, ValueEnum};
-use crore_core::{Span, Time};
+use crore_core::{Clock, Span};
+use crore_store::SystemClock;
 use crore_wire::units::{Moment, Period};
 use serde_json::Value;
 
@@ -78,7 +78,7 @@ const COLUMNS: &[Column] = &[
 
 pub(crate) fn run(mut call: CommandContext, args: &StatsArgs) -> anyhow::Result<ExitCode> {
     let step = if args.minutes { "minute" } else { step_since(args.since) };
-    let from = args.since.map(|since| Moment(now().before(since.0)).to_string());
+    let from = args.since.map(|since| Moment(SystemClock.now().before(since.0)).to_string());
     let query = [
         ("queue", args.queue.clone()),
         ("kind", args.kind.clone()),
@@ -104,11 +104,6 @@ fn step_since(since: Option<Period>) -> &'static str {
         Some(since) if since > HOUR.times(24 * 3) => "day",
         _ => "hour",
     }
-}
-
-fn now() -> Time {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    Time::ZERO.after(Span::from(since))
 }
 
 /// Names the row of jobs that have no row of their own.

@@ -14,6 +14,7 @@ mod worker;
     unused_qualifications,
     clippy::allow_attributes,
     clippy::allow_attributes_without_reason,
+    clippy::use_self,
     reason = "generated from the files under `proto`"
 )]
 pub mod v1 {

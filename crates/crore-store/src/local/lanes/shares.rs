@@ -172,13 +172,14 @@ impl Lanes {
         if self.queues.at(queue).fair_share == share {
             return;
         }
-        let before = std::mem::replace(&mut self.queues.at_mut(queue).fair_share, share.clone());
+        let before = self.queues.at_mut(queue).fair_share.take();
         for key in before.iter().flat_map(|before| before.weights.keys()) {
             self.set_weight(queue, key, DEFAULT_WEIGHT);
         }
         for (key, weight) in share.iter().flat_map(|share| &share.weights) {
             self.set_weight(queue, key, *weight);
         }
+        self.queues.at_mut(queue).fair_share = share;
     }
 
     fn set_weight(&mut self, queue: u32, key: &str, weight: u32) {

@@ -2,7 +2,7 @@
 //! computed from the store's time in the response to its push, unless an operator may have retried the job or an unseen
 //! fetch may have taken it before. A job that is dumped as expired was never delivered, and its follow-up exists.
 
-use super::facts::{HistoryFacts, JobFacts, PushOrigin, PushSource};
+use super::facts::{HistoryFacts, JobFacts, PushOrigin, PushSource, RecordedCall};
 use super::report::Findings;
 
 pub(super) fn check(facts: &HistoryFacts<'_>, findings: &mut Findings) {
@@ -25,7 +25,7 @@ fn check_start(
     let Some(first) = job.grants.first() else { return };
     // The follow-up of a missed deadline is pushed later than its parent.
     let is_pushed_by_call = !matches!(source.origin, PushOrigin::Expiry(_));
-    let pushed_at = facts.calls.get(source.call).and_then(|call| call.now());
+    let pushed_at = facts.calls.get(source.call).and_then(RecordedCall::now);
     let (Some(pushed_at), Some(now)) = (pushed_at.filter(|_| is_pushed_by_call), first.now) else {
         return;
     };
