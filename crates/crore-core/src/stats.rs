@@ -184,9 +184,10 @@ fn middle(bucket: usize) -> Span {
     if smallest == 0 || bucket + 1 >= BUCKETS {
         return Span::from_millis(smallest);
     }
-    let largest = largest(smallest);
+    let (smallest, largest) = (u128::from(smallest), u128::from(largest(smallest)));
     let sum = smallest + largest;
-    Span::from_millis((2 * smallest * largest + sum / 2) / sum)
+    let middle = (2 * smallest * largest + sum / 2) / sum;
+    Span::from_millis(u64::try_from(middle).unwrap_or(u64::MAX))
 }
 
 #[cfg(test)]

@@ -329,7 +329,7 @@ async fn a_job_is_shown_with_its_deadline_and_expires() {
         let past = json!({"kind": "slow", "deadline": "2020-01-01T00:00:00Z"});
         let pushed = server.post(encoding, "/v1/jobs", &past).await;
         let path = format!("/v1/jobs/{}", pushed.body["id"].as_str().expect("an id"));
-        let ended = server.get(encoding, &format!("{path}/wait?wait=10s")).await.body;
+        let ended = server.get(encoding, &format!("{path}/result?wait=10s")).await.body;
         assert_eq!((&ended["ended"], &ended["state"]), (&json!(true), &json!("cancelled")));
         assert_eq!(server.get(encoding, &path).await.body["why"], "expired");
     }

@@ -94,8 +94,10 @@ pub struct StatsQuery {
     /// Resolution. Default: the finest that is kept since `from`; without `from`, `minute`.
     pub step: Option<Step>,
     /// Queue of the jobs. Default: all.
+    #[param(value_type = Option<super::Name>)]
     pub queue: Option<String>,
     /// Kind of the jobs. Default: all.
+    #[param(value_type = Option<super::Name>)]
     pub kind: Option<String>,
     /// Beginning; steps that end later are included. Default: all that is kept.
     pub from: Option<Moment>,

@@ -131,8 +131,8 @@ impl Call {
         let path = path.replace("{name}", place.queue);
         assert!(!path.contains('{'), "{path}");
         let (query, body) = match self.row.3 {
-            query if query.starts_with('?') => (query, String::new()),
-            body => ("", fill(body)),
+            query if query.starts_with('?') => (fill(query), String::new()),
+            body => (String::new(), fill(body)),
         };
         request(world, &self.method, &format!("{path}{query}"), bearer, &body).await
     }

@@ -253,7 +253,7 @@ mod tests {
         assert_eq!((&with["start_within"], &with["deadline"]), (&json!("10m"), &Value::Null));
         assert_eq!(with["on_expired"], json!({ "kind": "alert" }));
         let deadline = body(&["mail", "--deadline", "2026-11-15T08:00:00Z"]);
-        assert_eq!(deadline["deadline"], json!("2026-11-15T08:00:00Z"));
+        assert_eq!(deadline["deadline"], json!("2026-11-15T08:00:00.000Z"));
         let without = body(&["mail"]);
         assert_eq!((&without["retry"], &without["unique"]), (&Value::Null, &Value::Null));
     }
