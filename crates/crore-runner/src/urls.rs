@@ -30,15 +30,17 @@ impl FromStr for UrlPattern {
         let wrong = || InvalidUrlPattern(text.to_owned());
         let pattern = |part: &str| part.parse::<Pattern>().map_err(|_| wrong());
         if text == "*" {
-            return Ok(Self { scheme: pattern("*")?, host: pattern("*")?, path: pattern("*")? });
+            return Ok(Self { scheme: pattern("*")?, host: pattern("*")?, path: pattern("/*")? });
         }
         let (scheme, rest) = text.split_once("://").ok_or_else(wrong)?;
         let path = rest.find('/').unwrap_or(rest.len());
         let (host, path) = rest.split_at(path);
-        if !matches!(scheme, "http" | "https" | "*") || text.contains(['?', '#', '@', '\\']) {
+        let is_foreign =
+            |c: char| c.is_control() || c.is_whitespace() || ['?', '#', '@', '\\'].contains(&c);
+        if !matches!(scheme, "http" | "https" | "*") || text.contains(is_foreign) {
             return Err(wrong());
         }
-        let path = if path.is_empty() { "*" } else { path };
+        let path = if path.is_empty() { "/*" } else { path };
         let host = host.to_ascii_lowercase();
         Ok(Self { scheme: pattern(scheme)?, host: pattern(&host)?, path: pattern(path)? })
     }
@@ -46,8 +48,7 @@ impl FromStr for UrlPattern {
 
 impl fmt::Display for UrlPattern {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let path = self.path.to_string();
-        write!(f, "{}://{}{}", self.scheme, self.host, if path == "*" { "/*" } else { &path })
+        write!(f, "{}://{}{}", self.scheme, self.host, self.path)
     }
 }
 
@@ -126,14 +127,25 @@ mod tests {
 
     #[test]
     fn a_pattern_that_matches_nothing_is_invalid() {
-        for bad in
-            ["", "example.com", "ftp://example.com", "https://", "https://a?b=*", "https://u@a"]
-        {
+        for bad in [
+            "",
+            "example.com",
+            "ftp://example.com",
+            "https://",
+            "https://a?b=*",
+            "https://u@a",
+            "https://a b",
+            "https://a\n/*",
+        ] {
             assert!(bad.parse::<UrlPattern>().is_err(), "{bad}");
         }
         for good in ["https://a.example/*", "*://*/*"] {
             let read = good.parse::<UrlPattern>().expect(good);
             assert_eq!(read.to_string(), good);
+        }
+        for short in ["*", "https://a.example"] {
+            let read = short.parse::<UrlPattern>().expect(short);
+            assert_eq!(read.to_string().parse(), Ok(read));
         }
     }
 }

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use bytes::Bytes;
+use crore_core::code::excerpt;
 use crore_core::{Code, Encoding, Invalid};
 use http::header::{CONTENT_TYPE, HeaderMap, HeaderValue, USER_AGENT};
 use http::{HeaderName, Method};
@@ -120,7 +121,7 @@ fn from_payload(
     }
     let mut headers = HeaderMap::new();
     for (name, values) in request.headers.iter().flatten() {
-        let field = format!("payload.headers.{name}");
+        let field = format!("payload.headers.{}", excerpt(name));
         let name = headers::name(&field, name).map_err(|e| invalid_payload(&e))?;
         for value in values {
             headers.append(&name, headers::value(&field, value).map_err(|e| invalid_payload(&e))?);

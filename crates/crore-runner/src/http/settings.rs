@@ -5,6 +5,7 @@ use std::fmt;
 use std::ops::RangeInclusive;
 
 use bytes::Bytes;
+use crore_core::code::excerpt;
 use crore_core::{Code, Invalid};
 use crore_outbound::Url;
 use crore_wire::units::{Period, Size};
@@ -141,7 +142,7 @@ pub(super) fn method(field: &str, name: &str) -> Result<Method, Invalid> {
             Ok(method)
         }
         _ => {
-            let name = crore_core::code::excerpt(name);
+            let name = excerpt(name);
             let message = format!(
                 "unknown method `{name}`; expected GET, HEAD, POST, PUT, PATCH, DELETE or OPTIONS"
             );
@@ -163,7 +164,7 @@ pub(super) fn has_body(method: &Method) -> bool {
 fn headers(raw: &BTreeMap<String, SecretValues>) -> Result<Vec<(HeaderName, SecretRef)>, Invalid> {
     let mut all = Vec::new();
     for (name, SecretValues(values)) in raw {
-        let field = format!("settings.headers.{name}");
+        let field = format!("settings.headers.{}", excerpt(name));
         let header = headers::name(&field, name)?;
         for secret in values {
             if !secret.is_reference() {
