@@ -18,7 +18,6 @@ use crate::budget::{ByteBudget, ByteLimits};
 use crate::metrics::Metrics;
 use crate::observer::Observer;
 use crate::operations::OperationTable;
-use crate::read_turn::ReadTurns;
 use crate::revocation::Revocations;
 
 section! {
@@ -99,7 +98,6 @@ struct ApiState {
     doors: &'static [&'static str],
     is_closing: watch::Sender<bool>,
     listeners: Arc<Semaphore>,
-    read_turns: ReadTurns,
     access: Access,
     revocations: Revocations,
     budget: Arc<ByteBudget>,
@@ -133,7 +131,6 @@ impl Api {
             revocations: Revocations::default(),
             budget: Arc::new(ByteBudget::new(options.in_flight.clone())),
             listeners: Arc::new(Semaphore::new(options.max_listeners.min(Semaphore::MAX_PERMITS))),
-            read_turns: ReadTurns::new(),
             engine,
             options,
             doors,
@@ -242,10 +239,6 @@ impl Api {
     /// A handle that does not keep the API alive.
     pub(crate) fn downgrade(&self) -> WeakApi {
         WeakApi(Arc::downgrade(&self.0))
-    }
-
-    pub(crate) fn read_turns(&self) -> &ReadTurns {
-        &self.0.read_turns
     }
 
     /// Permits for listeners to live events.

@@ -33,7 +33,6 @@ pub mod negotiation;
 mod observer;
 mod operations;
 pub mod params;
-mod read_turn;
 pub mod request_log;
 mod revocation;
 mod scope;

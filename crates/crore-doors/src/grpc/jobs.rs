@@ -54,7 +54,6 @@ impl jobs_server::Jobs for JobsService {
 
     async fn get(&self, request: Request<v1::JobRef>) -> JobsReply<v1::Job> {
         let grant = grant(&request)?;
-        let _turn = self.0.api().read_turn().await;
         let job = get(&self.0, &grant, request.into_inner()).await?;
         Ok(Response::new(v1::Job::of(&job, JobView::Full)))
     }

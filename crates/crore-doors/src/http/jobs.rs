@@ -39,9 +39,7 @@ pub(super) async fn get(
     reply: Responder,
     id: PathParam,
 ) -> Result<Response, Fault> {
-    let id = id.job()?;
-    let _turn = api.read_turn().await;
-    Ok(reply.ok(&Job::of(&api.get_job(&grant, id).await?, reply.0, JobView::Full)))
+    Ok(reply.ok(&Job::of(&api.get_job(&grant, id.job()?).await?, reply.0, JobView::Full)))
 }
 
 /// Explains why a job is not running.
