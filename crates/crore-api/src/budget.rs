@@ -140,6 +140,18 @@ impl ByteAccount {
         Ok(())
     }
 
+    /// Refuses a response of this size if it could not be charged now. A call can then omit the work of encoding it; the
+    /// encoded response is charged in any case.
+    pub(crate) fn check_room(&self, bytes: usize) -> Result<(), Fault> {
+        for (counter, limit, whose) in self.counters() {
+            let max = limit.bytes() - if bytes <= SMALL_BYTES { 0 } else { limit.bytes() / 4 };
+            if counter.load(Ordering::Relaxed).saturating_add(bytes) > max {
+                return Err(over_budget(limit, whose));
+            }
+        }
+        Ok(())
+    }
+
     fn release(&self, bytes: usize) {
         for (counter, ..) in self.counters() {
             counter.fetch_sub(bytes, Ordering::Relaxed);
@@ -266,5 +278,19 @@ mod tests {
         assert_eq!(used(&budget), MIB, "a refusal changes nothing");
         drop(meter);
         assert_eq!(used(&budget), 0);
+    }
+
+    #[test]
+    fn a_response_without_room_is_refused_before_it_is_encoded() {
+        let budget = budget();
+        let account = connection(&budget, "a");
+        let mut meter = ByteMeter::new(account.clone());
+        meter.set(5 * MIB).expect("6 MiB of 8 are for large bodies");
+        account.check_room(MIB).expect("the sixth");
+        account.check_room(MIB + 1).expect_err("more than three quarters");
+        account.check_room(SMALL_BYTES).expect("a quarter is reserved for small ones");
+        assert_eq!(used(&budget), 5 * MIB, "a check charges nothing");
+        drop(meter);
+        account.check_room(MIB + 1).expect("free again");
     }
 }

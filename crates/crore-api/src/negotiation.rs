@@ -93,9 +93,18 @@ impl Responder {
         self.with(StatusCode::OK, value)
     }
 
+    /// A response with status 200 that has about this many bytes.
+    pub fn ok_sized<T: Serialize>(self, value: &T, bytes: usize) -> Response {
+        self.with_body(StatusCode::OK, self.0.encode_sized(value, bytes))
+    }
+
     /// A response with another status.
     pub fn with<T: Serialize>(self, status: StatusCode, value: &T) -> Response {
-        let mut response = Response::new(Body::from(self.0.encode(value)));
+        self.with_body(status, self.0.encode(value))
+    }
+
+    fn with_body(self, status: StatusCode, body: Vec<u8>) -> Response {
+        let mut response = Response::new(Body::from(body));
         *response.status_mut() = status;
         let kind = HeaderValue::from_static(self.0.media_type());
         response.headers_mut().insert(CONTENT_TYPE, kind);

@@ -189,8 +189,10 @@ fn url(text: &str, reference: &str) {
         Err(invalid) => check_invalid(&invalid, None),
     }
     let mut longer = url;
-    longer.append_query("key", reference);
-    same_uri(&longer);
+    match longer.append_query("query", "key", reference) {
+        Ok(()) => same_uri(&longer),
+        Err(invalid) => check_invalid(&invalid, None),
+    }
     if let Ok(pattern) = reference.parse::<UrlPattern>() {
         assert_eq!(pattern.to_string().parse().as_ref(), Ok(&pattern));
     }

@@ -11,6 +11,9 @@ use http::uri::{PathAndQuery, Uri};
 
 use crate::target::Target;
 
+/// Maximum length of a URL, in bytes.
+const MAX_URL: usize = 8192;
+
 /// A URL. `Display` and `Debug` omit the query, which may contain secrets. Clones share the text and the cached
 /// [`Uri`].
 #[derive(Clone, PartialEq, Eq)]
@@ -80,18 +83,32 @@ impl Url {
         };
         let url = Self::of(target, remove_dot_segments(path), query);
         match url.path_and_query() {
-            Ok(_) => Ok(url),
+            Ok(_) => url.check_length(field),
             Err(_) => Err(invalid_url(field, "has an invalid path or query")),
         }
     }
 
-    /// Appends a pair to the query, percent-encoded.
-    pub fn append_query(&mut self, name: &str, value: &str) {
+    /// A URL that was put together may be longer than one that was written.
+    fn check_length(self, field: &str) -> Result<Self, Invalid> {
+        let UrlParts { path, query, .. } = &*self.0;
+        let len =
+            self.origin().len() + path.len() + query.as_ref().map_or(0, |text| 1 + text.len());
+        match len {
+            0..=MAX_URL => Ok(self),
+            _ => {
+                Err(invalid_url(field, &format!("has {len} bytes, at most {MAX_URL} are allowed")))
+            }
+        }
+    }
+
+    /// Appends a pair to the query, percent-encoded. `field` is named if the URL becomes too long.
+    pub fn append_query(&mut self, field: &str, name: &str, value: &str) -> Result<(), Invalid> {
         let UrlParts { target, path, query, .. } = &*self.0;
         let mut pairs =
             form_urlencoded::Serializer::for_suffix(query.clone().unwrap_or_default(), 0);
         let query = pairs.append_pair(name, value).finish();
-        *self = Self::of(target.clone(), path.clone(), Some(query));
+        *self = Self::of(target.clone(), path.clone(), Some(query)).check_length(field)?;
+        Ok(())
     }
 
     /// Whether TLS is used.
@@ -172,7 +189,7 @@ fn invalid_url(field: &str, why: &str) -> Invalid {
 }
 
 fn check(field: &str, text: &str) -> Result<(), Invalid> {
-    if text.len() > 8192 || !text.bytes().all(|byte| byte.is_ascii_graphic()) {
+    if text.len() > MAX_URL || !text.bytes().all(|byte| byte.is_ascii_graphic()) {
         return Err(invalid_url(
             field,
             "is too long, or has characters other than printable ASCII",
@@ -304,11 +321,27 @@ mod tests {
     #[test]
     fn query_pairs_are_percent_encoded() {
         let (mut some, mut none) = (url("http://worker/a?x=1"), url("http://worker"));
-        some.append_query("key", "a b&c=d");
-        some.append_query("ü", "");
+        some.append_query("query", "key", "a b&c=d").expect("short");
+        some.append_query("query", "ü", "").expect("short");
         assert_eq!(sent(&some), "http://worker/a?x=1&key=a+b%26c%3Dd&%C3%BC=");
-        none.append_query("a", "b");
+        none.append_query("query", "a", "b").expect("short");
         assert_eq!(sent(&none), "http://worker/?a=b");
         assert!(!format!("{none:?}{none}").contains('b'), "a query is not shown");
+    }
+
+    #[test]
+    fn a_url_that_becomes_too_long_is_refused_and_unchanged() {
+        let before = url("http://worker/a?x=1");
+        let room = MAX_URL - "http://worker/a?x=1&key=".len();
+        let mut longer = before.clone();
+        longer.append_query("query", "key", &"v".repeat(room)).expect("the maximum");
+        assert_eq!(Url::parse("url", &sent(&longer)).as_ref(), Ok(&longer));
+        let mut unchanged = before.clone();
+        let refused = unchanged.append_query("query", "key", &"v".repeat(room + 1));
+        assert_eq!(refused.expect_err("too long").field, "query");
+        assert_eq!(unchanged, before);
+        let folder = url(&format!("http://worker/{}/", "a".repeat(5000)));
+        let joined = folder.join("path", &"b".repeat(5000));
+        assert_eq!(joined.expect_err("too long together").field, "path");
     }
 }

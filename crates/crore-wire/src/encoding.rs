@@ -99,14 +99,21 @@ impl Format {
 
     /// Serializes a body. Serialization of the API types does not fail; if it did, the body would be `null`.
     pub fn encode<T: Serialize>(self, value: &T) -> Vec<u8> {
-        let written = match self {
-            Self::Json => serde_json::to_vec(value).ok(),
-            Self::Msgpack => rmp_serde::to_vec_named(value).ok(),
+        self.encode_sized(value, 128)
+    }
+
+    /// Like [`Self::encode`], for a body that has about this many bytes: a large one is not copied while it grows.
+    pub fn encode_sized<T: Serialize>(self, value: &T, bytes: usize) -> Vec<u8> {
+        let mut body = Vec::with_capacity(bytes);
+        let is_written = match self {
+            Self::Json => serde_json::to_writer(&mut body, value).is_ok(),
+            Self::Msgpack => rmp_serde::encode::write_named(&mut body, value).is_ok(),
         };
-        written.unwrap_or_else(|| match self {
+        match self {
+            _ if is_written => body,
             Self::Json => b"null".to_vec(),
             Self::Msgpack => vec![0xc0],
-        })
+        }
     }
 
     /// The first key of a body that is an object.

@@ -5,7 +5,7 @@ use axum::response::Response;
 use crore_api::calls::JobPage;
 use crore_api::negotiation::Responder;
 use crore_api::params::{PathParam, QueryParams};
-use crore_api::{Api, Fault, Grant};
+use crore_api::{Api, Fault, Grant, ResponseRoom};
 use crore_wire::api::job::{Explanation, Job, JobView, Jobs, JobsQuery};
 
 /// Lists jobs, without their payloads. A filter in `q` searches by any field; state, queue, kind, ids and times are
@@ -36,11 +36,17 @@ pub(super) async fn list(
 pub(super) async fn get(
     State(api): State<Api>,
     grant: Grant,
-    reply: Responder,
+    (reply, room): (Responder, ResponseRoom),
     id: PathParam,
 ) -> Result<Response, Fault> {
-    Ok(reply.ok(&Job::of(&api.get_job(&grant, id.job()?).await?, reply.0, JobView::Full)))
+    let job = api.get_job(&grant, id.job()?).await?;
+    let bytes = job.spec.payload.bytes.len();
+    room.check(bytes)?;
+    Ok(reply.ok_sized(&Job::of(&job, reply.0, JobView::Full), bytes + JOB_BYTES))
 }
+
+/// About the size of a response with a job, without its payload.
+const JOB_BYTES: usize = 1024;
 
 /// Explains why a job is not running.
 #[utoipa::path(

@@ -47,7 +47,8 @@ pub(super) async fn build_request(
         handler_headers.append(name, value);
     }
     for (name, secret) in &settings.query {
-        request.url.append_query(name, &masks.look_up(secret).await?);
+        let (field, value) = (format!("settings.query.{name}"), masks.look_up(secret).await?);
+        request.url.append_query(&field, name, &value).map_err(denied)?;
     }
     // Headers of the handler override those of the payload.
     for name in handler_headers.keys() {
@@ -117,7 +118,8 @@ fn from_payload(
         network.check("payload.path", &url).map_err(denied)?;
     }
     for (name, value) in request.queries.iter().flatten() {
-        url.append_query(name, value);
+        let field = format!("payload.queries.{}", excerpt(name));
+        url.append_query(&field, name, value).map_err(|e| invalid_payload(&e))?;
     }
     let mut headers = HeaderMap::new();
     for (name, values) in request.headers.iter().flatten() {
