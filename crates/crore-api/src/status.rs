@@ -33,6 +33,7 @@ pub const fn status(code: Code) -> StatusCode {
         | Code::LimitTooLong
         | Code::LimitTooDeep
         | Code::LimitRange
+        | Code::CostRange
         | Code::FairField
         | Code::VersionInvalid
         | Code::VersionRequirement

@@ -5,8 +5,10 @@ use std::time::Duration;
 
 use crore_core::JobId;
 use crore_wire::grpc::v1;
+use crore_wire::grpc::v1::admin_client::AdminClient;
 use crore_wire::grpc::v1::jobs_client::JobsClient;
 use crore_wire::grpc::v1::work_client::WorkClient;
+use serde::Serialize;
 use tonic::metadata::{Ascii, MetadataValue};
 use tonic::service::Interceptor;
 use tonic::service::interceptor::InterceptedService;
@@ -141,6 +143,23 @@ impl Client {
     /// Runs a job again after it ended, or now if it is due later.
     pub async fn retry(&self, id: JobId) -> Result<v1::Acted, Error> {
         Ok(self.jobs().retry(by_id(id)).await?.into_inner())
+    }
+
+    /// Pushes a replay of a job: a new job with its definition, and with edits. Fields of `edits` that are absent have the
+    /// values of the original; its `job` is ignored. Returns the id of the replay, or of the job that holds the unique key
+    /// of the original.
+    pub async fn replay(&self, id: JobId, edits: v1::ReplayRequest) -> Result<JobId, Error> {
+        let request = v1::ReplayRequest { job: Some(by_id(id)), ..edits };
+        pushed_id(self.jobs().replay(request).await?.into_inner())
+    }
+
+    /// Sends a named event with a JSON payload to the jobs that wait for it, now and for the next hour. Returns how many
+    /// jobs waited.
+    pub async fn send_event<T: Serialize>(&self, name: &str, payload: &T) -> Result<u64, Error> {
+        let (payload, name) = (Some(serde_json::to_vec(payload)?.into()), name.to_owned());
+        let event = v1::NewEvent { name, payload, ..v1::NewEvent::default() };
+        let sent = AdminClient::new(self.channel.clone()).send_event(event).await?;
+        Ok(sent.into_inner().waiting)
     }
 
     /// The generated gRPC client of the jobs service.

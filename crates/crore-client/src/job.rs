@@ -75,6 +75,13 @@ impl Job {
         self
     }
 
+    /// Holds the job until this event is sent; the job gets its payload. After a time-out the job is cancelled.
+    pub fn wait_for(mut self, event: impl Into<String>, timeout: Option<Duration>) -> Self {
+        let (event, timeout_ms) = (event.into(), timeout.map(millis));
+        self.0.wait_for = Some(v1::WaitFor { event, timeout_ms, on_timeout: 0 });
+        self
+    }
+
     /// Delays the job by this long from now.
     pub fn delay(mut self, delay: Duration) -> Self {
         self.0.when = Some(new_job::When::DelayMs(millis(delay)));

@@ -29,6 +29,10 @@ section! {
         labels: usize = "32",
         /// Maximum number of jobs and groups that one job may wait for.
         dependencies: usize = "1000",
+        /// Maximum number of events that are kept, or that jobs have received and still need.
+        events: usize = "10000",
+        /// Maximum total size of the payloads of these events.
+        event_bytes: usize as event_bytes: Size = "64MiB",
         /// Minimum lease duration.
         min_lease: Span = "1s",
         /// Maximum lease duration.
@@ -37,7 +41,7 @@ section! {
         max_timeout: Span = "366d",
         /// Maximum delay before a job is due.
         max_ahead: Span = "3653d",
-        /// Maximum retention of a result, and maximum window of a unique key.
+        /// Maximum retention of a result or an event, and maximum window of a unique key.
         max_retention: Span = "90d",
         /// Maximum nesting depth of a payload.
         depth: usize => 64,

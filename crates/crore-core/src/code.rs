@@ -83,6 +83,8 @@ codes! {
     LimitTooDeep = "limit-too-deep",
     /// Rate, burst or concurrency of a limit out of range
     LimitRange = "limit-range",
+    /// Cost of a job under a limit missing, not a whole number, negative or above the burst
+    CostRange = "cost-range",
     /// Invalid field to share a queue by; `at` is the offset of the error
     FairField = "fair-field",
     /// Not a version: one to three numbers such as `2.3.1`, without a pre-release; `at` is the offset of the error
@@ -113,7 +115,7 @@ codes! {
     KeyReused = "key-reused",
     /// Invalid cursor
     CursorInvalid = "cursor-invalid",
-    /// Too many requests, workers or listeners; retry later
+    /// Too many requests, workers, listeners or stored events; retry later
     TooMany = "too-many",
     /// Outbound address or port not allowed; see `outbound.allow`
     OutboundDenied = "outbound-denied",

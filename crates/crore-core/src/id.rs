@@ -32,6 +32,8 @@ numbers! {
     JobId("#"),
     /// Id of a group, from the same sequence as job ids.
     GroupId("g"),
+    /// Id of an event, from the same sequence as job ids: an event is for the waiting jobs with smaller ids.
+    EventId("e"),
     /// Number of one delivery of a job to a worker, and the fencing token of its lease. Zero: never
     /// delivered.
     Delivery("d"),

@@ -1,10 +1,12 @@
 //! A job: its definition ([`Spec`], set at push) and its current record ([`Live`]).
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+use crate::event::{AwaitedEvent, EventWait};
 use crate::fair::FairKey;
 use crate::id::{Delivery, GroupId, JobId, OwnerId, Revision};
 use crate::limit::LimitKey;
@@ -21,7 +23,7 @@ use crate::version::VersionRequirement;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum State {
-    /// Waits for other jobs or groups.
+    /// Waits for other jobs or groups, or for an event.
     Waiting,
     /// Due later.
     Scheduled,
@@ -33,7 +35,8 @@ pub enum State {
     Done,
     /// Failed for good; kept for inspection, and may be retried by hand.
     Dead,
-    /// Cancelled by a caller, by its worker, by a broken dependency, or because its deadline passed.
+    /// Cancelled by a caller, by its worker, by a broken dependency, or because its deadline passed or its event was
+    /// not sent in time.
     Cancelled,
 }
 
@@ -79,6 +82,20 @@ impl DueTime {
             Self::At(time) if time.as_millis() > now.as_millis() => time,
             Self::At(_) => now,
             Self::Keep => before,
+        }
+    }
+}
+
+impl fmt::Display for DueTime {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Now => f.write_str("now"),
+            Self::After(span) => write!(f, "+{span}"),
+            Self::At(time) => match jiff::Timestamp::from_millisecond(time.as_millis()) {
+                Ok(instant) => write!(f, "{instant:.3}"),
+                Err(_) => write!(f, "{}", time.as_millis()),
+            },
+            Self::Keep => f.write_str("unchanged"),
         }
     }
 }
@@ -222,6 +239,9 @@ pub struct Spec {
     pub client_id: Option<ClientId>,
     /// The limit buckets that a run of this job counts against; computed from the limits at push.
     pub limits: Vec<LimitKey>,
+    /// The cost of a start under each of these buckets; `None`: one from each. Computed like the keys.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub costs: Option<Arc<[u32]>>,
     /// The group of the job; set by the store.
     pub group: Option<GroupId>,
     /// Dependencies; set by the store.
@@ -246,12 +266,24 @@ pub struct Spec {
     /// The versions of its kind that may run the job; `None`: any worker.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub worker_version: Option<Box<VersionRequirement>>,
+    /// The job that this one is a replay of.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub replay_of: Option<JobId>,
+    /// The event that the job waits for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub wait_for: Option<Box<AwaitedEvent>>,
 }
 
 /// Default lease duration.
 pub const DEFAULT_LEASE: Span = Span::from_secs(30);
 
 impl Spec {
+    /// The limit keys, each with what a start takes from its bucket.
+    pub fn charges(&self) -> impl Iterator<Item = (&LimitKey, u32)> {
+        let cost = |nth: usize| self.costs.as_ref().and_then(|costs| costs.get(nth)).copied();
+        self.limits.iter().enumerate().map(move |(nth, key)| (key, cost(nth).unwrap_or(1)))
+    }
+
     /// A job of `kind` with the defaults of the native doors.
     pub fn new(queue: Name, kind: Name, payload: Payload) -> Self {
         Self {
@@ -269,6 +301,7 @@ impl Spec {
             unique: None,
             client_id: None,
             limits: Vec::new(),
+            costs: None,
             group: None,
             after: Vec::new(),
             parent: None,
@@ -278,6 +311,8 @@ impl Spec {
             fair: None,
             on_expired: None,
             worker_version: None,
+            replay_of: None,
+            wait_for: None,
         }
     }
 }
@@ -331,6 +366,31 @@ pub struct Attempt {
     pub details: ReportDetails,
 }
 
+/// Something that a caller did to a job by hand.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ManualAction {
+    /// When it was done.
+    pub at: Time,
+    /// The action.
+    pub action: ManualActionType,
+    /// The caller.
+    pub by: Arc<str>,
+    /// The changed values.
+    pub detail: Option<Arc<str>>,
+}
+
+/// The type of an action by hand. A deleted job has no record.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ManualActionType {
+    /// Cancelled, or asked to stop.
+    Cancel,
+    /// Retried, or made due.
+    Retry,
+    /// Edited.
+    Edit,
+}
+
 /// Details of a report that do not decide about its job. They are kept with the delivery.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct ReportDetails {
@@ -369,6 +429,8 @@ pub enum EndReason {
     Damaged,
     /// It was not started by its deadline.
     Expired,
+    /// The event that it waited for was not sent in time.
+    EventTimedOut,
 }
 
 /// A stored result.
@@ -382,7 +444,7 @@ pub struct StoredResult {
     pub once: bool,
 }
 
-/// Maximum number of deliveries in a job's history.
+/// Maximum number of deliveries in a job's history, and of its actions by hand.
 pub const MAX_HISTORY: usize = 10;
 
 /// The mutable record of a job.
@@ -415,6 +477,9 @@ pub struct Live {
     /// The deadline for its first start. The first start removes it, and so does a retry by hand.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deadline: Option<Time>,
+    /// The progress of its wait for an event; `None`: it waits for none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub event: Option<Box<EventWait>>,
     /// When the latest delivery started.
     pub started_at: Time,
     /// When the current lease ends.
@@ -427,6 +492,9 @@ pub struct Live {
     pub why: Option<EndReason>,
     /// Ended deliveries, newest first, at most [`MAX_HISTORY`].
     pub history: Vec<Attempt>,
+    /// Actions by hand, newest first, at most [`MAX_HISTORY`].
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub actions: Vec<ManualAction>,
     /// The stored result.
     pub result: Option<StoredResult>,
 }

@@ -222,6 +222,9 @@ impl NewJob {
             );
             return Err(Invalid::new(Code::TooManyDependencies, "after", message));
         }
+        if let Some(awaited) = &self.spec.wait_for {
+            awaited.check(caps)?;
+        }
         self.spec.retry.check("retry")?;
         self.spec.payload.check("payload", caps.payload_bytes, caps.depth)
     }
@@ -386,6 +389,22 @@ mod tests {
 
     fn is(code: Code, field: &str) -> Option<(Code, String)> {
         Some((code, field.to_owned()))
+    }
+
+    #[test]
+    fn the_timeout_of_a_wait_for_an_event_is_bounded() {
+        let wait = |timeout| {
+            refused(|job| {
+                let (name, on_timeout) =
+                    (Name::new("event", "paid").expect("a name"), <_>::default());
+                let awaited = crate::event::AwaitedEvent { name, timeout, on_timeout };
+                job.spec.wait_for = Some(Box::new(awaited));
+            })
+        };
+        assert_eq!(wait(None), None);
+        assert_eq!(wait(Some(Span::from_millis(1))), None);
+        assert_eq!(wait(Some(Span::ZERO)), is(Code::TimeoutRange, "wait-for.timeout"));
+        assert_eq!(wait(Some(Span::MAX)), is(Code::TimeoutRange, "wait-for.timeout"));
     }
 
     #[test]

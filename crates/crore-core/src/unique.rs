@@ -3,7 +3,11 @@
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
+use crate::push::RESERVED_PREFIX;
 use crate::time::Span;
+
+/// Prefix of the unique keys of idempotent pushes.
+pub const IDEMPOTENCY_PREFIX: &str = "idempotency:";
 
 /// A lock taken by a push. A push that finds the lock held returns the job that holds it.
 ///
@@ -17,6 +21,16 @@ pub struct Unique {
     /// Maximum time for which the job holds the key, counted from the due time at push; later retries and
     /// edits do not move it.
     pub window: Option<Span>,
+}
+
+impl Unique {
+    /// Whether crore has given the key to the job, for one push or one tick of a schedule. Another job with the same
+    /// definition must not get it.
+    pub fn is_of_one_push(&self) -> bool {
+        let is_idempotency_key =
+            self.hold == UniqueHold::Window && self.key.starts_with(IDEMPOTENCY_PREFIX);
+        is_idempotency_key || self.key.starts_with(RESERVED_PREFIX)
+    }
 }
 
 /// When a job releases its unique key, unless its window ends first. A job that is retried by

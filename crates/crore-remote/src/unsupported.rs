@@ -1,4 +1,5 @@
 //! Features that these stores do not implement yet: they are refused, because ignoring them would break a promise.
+//! Records of actions by hand (`Live::actions`) are left out instead: without cancel and retry, an operator could do nothing.
 
 use crore_core::machine::{Effect, NextRecord};
 use crore_core::{Code, Invalid, NewJob, Spec};
@@ -9,6 +10,14 @@ use crore_store::registry::{Define, DefineAction, RegistryValue};
 /// Refuses definitions that the store cannot put into effect.
 pub(crate) fn check_definitions(definitions: &[Define]) -> Result<(), Error> {
     let is_shared = |define: &Define| matches!(&define.action, DefineAction::Set(RegistryValue::Queue(queue)) if queue.fair.is_some());
+    let has_costs = |define: &Define| matches!(&define.action, DefineAction::Set(RegistryValue::Limit(limit)) if limit.cost.is_some());
+    if let Some(define) = definitions.iter().find(|define| has_costs(define)) {
+        let message = format!(
+            "limit `{}`: this store cannot count costs; use the embedded store",
+            define.name
+        );
+        return Err(Invalid::new(Code::CostRange, "limit", message).into());
+    }
     match definitions.iter().find(|define| is_shared(define)) {
         None => Ok(()),
         Some(define) => {
@@ -39,6 +48,13 @@ fn check_job(job: &NewJob) -> Result<(), Error> {
 }
 
 fn check_spec(spec: &Spec) -> Result<(), Error> {
+    if let Some(awaited) = &spec.wait_for {
+        let message = format!(
+            "`{}`: this store does not support events; use the embedded store",
+            awaited.name
+        );
+        return Err(Invalid::new(Code::Refused, "wait_for", message).into());
+    }
     let Some(required) = &spec.worker_version else { return Ok(()) };
     let message = format!(
         "`{required}` of kind `{}`: this store cannot require versions; use the embedded store",
@@ -58,12 +74,19 @@ pub(crate) fn check_writes(writes: &[StoreWrite]) -> Result<(), Error> {
             edited.map_or(Ok(()), check_spec)?;
             change.effects.iter().try_for_each(|effect| match effect {
                 Effect::Push(jobs) => check_jobs(jobs),
+                Effect::PauseKey { key, .. } => Err(cannot_pause(key.limit.as_str())),
                 _ => Ok(()),
             })
         }
         StoreWrite::Seal(_) => Ok(()),
+        StoreWrite::ResumeKeys { limit, .. } => Err(cannot_pause(limit.as_str())),
         StoreWrite::Tick { push, .. } => check_jobs(push),
     })
+}
+
+fn cannot_pause(limit: &str) -> Error {
+    let message = format!("limit `{limit}`: this store cannot pause keys; use the embedded store");
+    Invalid::new(Code::LimitRange, "limit", message).into()
 }
 
 #[cfg(test)]
@@ -74,9 +97,12 @@ mod tests {
 
     use crore_core::fair::{FairField, FairShare};
     use crore_core::job::StartDeadline;
+    use crore_core::limit::{Limit, LimitKey, PauseEnd};
     use crore_core::machine::{JobEvent, decide};
     use crore_core::version::VersionRequirement;
-    use crore_core::{GroupId, Job, JobId, Live, Name, Payload, Revision, Span, Time};
+    use crore_core::{
+        AwaitedEvent, GroupId, Job, JobId, Live, Name, Payload, Revision, Span, Time,
+    };
     use crore_store::registry::QueueSettings;
 
     use super::*;
@@ -122,6 +148,42 @@ mod tests {
         };
         assert!(!is_refused(check_writes(&[tick(plain)])));
         assert!(is_refused(check_writes(&[tick(expiring)])));
+    }
+
+    #[test]
+    fn costs_and_pauses_are_refused_and_named() {
+        let name = Name::new("name", "tokens").expect("a name");
+        let limit = |text| RegistryValue::Limit(Limit::parse(text).expect("a limit"));
+        let define = |text| check_definitions(&[Define::set(name.clone(), limit(text))]);
+        assert!(define("rate 5/1s").is_ok());
+        let refused = define("rate 5/1s cost payload.n");
+        let Err(Error::Invalid(invalid)) = refused else { panic!("accepted: {refused:?}") };
+        assert_eq!((invalid.code, invalid.field.as_str()), (Code::CostRange, "limit"));
+        assert!(invalid.message.contains("`tokens`"), "{}", invalid.message);
+        let resume = StoreWrite::ResumeKeys { limit: name.clone(), key: None };
+        assert!(check_writes(&[resume]).is_err());
+        let queue = Name::new("name", "q").expect("a name");
+        let spec = Spec::new(queue.clone(), queue, Payload::json("1"));
+        let live = Live::pushed(Time::ZERO, Time::ZERO, 0);
+        let job = Job { id: JobId(1), spec: Arc::new(spec), live };
+        let mut change = decide(&job, &JobEvent::Cancel, 0).expect("a ready job can be cancelled");
+        let key = LimitKey { limit: name, value: None };
+        let until = PauseEnd::After(Span::from_secs(1));
+        change.effects.push(Effect::PauseKey { key, until });
+        assert!(check_writes(&[StoreWrite::Job(change)]).is_err());
+    }
+
+    #[test]
+    fn a_wait_for_an_event_is_refused_and_named() {
+        let name = |text| Name::new("name", text).expect("a name");
+        let mut spec = Spec::new(name("q"), name("k"), Payload::json("{}"));
+        assert!(check_jobs(&[spec.clone().into()]).is_ok());
+        let (timeout, on_timeout) = (None, <_>::default());
+        spec.wait_for = Some(Box::new(AwaitedEvent { name: name("paid"), timeout, on_timeout }));
+        let refused = check_jobs(&[spec.into()]);
+        let Err(Error::Invalid(invalid)) = refused else { panic!("accepted: {refused:?}") };
+        assert_eq!((invalid.code, invalid.field.as_str()), (Code::Refused, "wait_for"));
+        assert!(invalid.message.contains("`paid`"), "{}", invalid.message);
     }
 
     #[test]

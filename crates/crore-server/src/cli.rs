@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand};
 use clap_complete::Shell;
 
-use crate::commands::{bench, group, handler, job, limit, queue, schedule, stats, token};
+use crate::commands::{bench, event, group, handler, job, limit, queue, schedule, stats, token};
 use crate::config::secret::ConfigSecret;
 use crate::config::{Flags, SettingValue};
 use crate::environment;
@@ -67,6 +67,13 @@ pub(crate) enum CliCommand {
         remote: RemoteArgs,
         #[command(subcommand)]
         command: group::GroupCommand,
+    },
+    /// Send events that jobs wait for, and manage kept events
+    Event {
+        #[command(flatten)]
+        remote: RemoteArgs,
+        #[command(subcommand)]
+        command: event::EventCommand,
     },
     /// Inspect and pause queues, and set their retention
     Queue {

@@ -10,6 +10,7 @@ pub(crate) async fn run(engine: Engine) {
     while let Some(item) = listener.next().await {
         match item {
             ListenerItem::Event(event) => log(&event),
+            ListenerItem::Sent(_) => {}
             ListenerItem::Missed(jobs) => {
                 tracing::warn!(target: "crore::jobs", jobs, "runs ended too fast to be logged");
             }

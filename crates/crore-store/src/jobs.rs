@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use crore_core::job::{ClientId, DependencyTarget};
+use crore_core::limit::LimitKey;
 use crore_core::machine::Change;
 use crore_core::version::KindVersions;
 use crore_core::{Batch, Delivery, GroupId, Job, JobId, Name, NewJob, Revision, Span, Time};
@@ -207,6 +208,9 @@ pub enum Renewed {
     Stale,
 }
 
+/// Maximum number of keys that one write resumes.
+pub const MAX_RESUMED: usize = 1000;
+
 /// An atomic write.
 #[derive(Debug, Clone, PartialEq)]
 pub enum StoreWrite {
@@ -215,6 +219,13 @@ pub enum StoreWrite {
     /// Seals a group: it ends when its members have ended. Stale if it is sealed already or does
     /// not exist.
     Seal(GroupId),
+    /// Ends the pauses of a limit's keys, at most [`MAX_RESUMED`] of them, or of one. Stale if none is paused.
+    ResumeKeys {
+        /// The limit.
+        limit: Name,
+        /// The key; `None` means all.
+        key: Option<LimitKey>,
+    },
     /// Accounts for the ticks of a schedule up to `cursor` by pushing these jobs. Stale if the
     /// registry entry does not exist or has another revision. Moving the cursor changes the entry's
     /// revision, so no tick is accounted for twice.

@@ -3,7 +3,7 @@
 //! A store persists jobs; it does not decide about them. It writes the decisions of
 //! [`crore_core::machine::decide`], each guarded by what the caller saw and applied atomically, and
 //! makes on its own only the moves that have to be atomic with choosing a job. The contract is the
-//! documentation of the four traits that [`Store`] joins; `docs/design/0001-store-interface.md` has
+//! documentation of the five traits that [`Store`] joins; `docs/design/0001-store-interface.md` has
 //! the reasons.
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
@@ -17,6 +17,7 @@ mod clock;
 mod committed;
 pub mod embedded;
 mod error;
+pub mod events;
 pub mod jobs;
 mod local;
 #[cfg(feature = "measure")]
@@ -37,6 +38,7 @@ use std::sync::Arc;
 pub use clock::SystemClock;
 pub use committed::Committed;
 pub use error::Error;
+pub use events::Events;
 pub use jobs::Jobs;
 pub use memory::Memory;
 pub use metrics::{COMMIT_BUCKETS, StoreMetrics};
@@ -59,7 +61,7 @@ pub type StoreFuture<'a, T> = Pin<Box<dyn Future<Output = Result<T, Error>> + Se
 pub type WakeHook = Arc<dyn Fn(&[Name]) + Send + Sync>;
 
 /// A complete store. The engine holds an `Arc<dyn Store>` and knows no other type.
-pub trait Store: Jobs + Upkeep + Views + Registry {
+pub trait Store: Jobs + Events + Upkeep + Views + Registry {
     /// Registers a callback for new claimable jobs: after a push, a change, a promotion, the end of
     /// a pause or a returned permit, on this node or another.
     ///
@@ -99,7 +101,7 @@ pub trait Store: Jobs + Upkeep + Views + Registry {
     }
 }
 
-/// Bounds that all four traits of a store share.
+/// Bounds that all five traits of a store share.
 pub trait StorePart: Send + Sync + Debug {}
 
 impl<T: Send + Sync + Debug> StorePart for T {}

@@ -4,19 +4,22 @@ use std::future::ready;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use crore_core::group::Group;
-use crore_core::{Batch, Clock, GroupId, Job, JobId, Name, Span, Time};
+use crore_core::{
+    Batch, Clock, EventCaps, GroupId, Job, JobId, KeptEvent, Name, NewEvent, Span, Time,
+};
 
+use crate::events::{Released, SendResult};
 use crate::jobs::{Applied, Claim, Claimed, JobSelector, PushedBatch, Renew, Renewed, StoreWrite};
 use crate::local::{LocalIndex, MemoryRecords, SeriesSnapshot};
 use crate::registry::{Define, Defined, QueueSettings, RegistryEntry, RegistryTable};
 use crate::upkeep::{Lapses, Lead, Promoted, Pruned};
 use crate::views::{
-    JobCount, JobNotes, JobStatsQuery, JobStatsRow, ListPage, ListQuery, Note, RequiredVersion,
-    StatStep,
+    JobCount, JobNotes, JobStatsQuery, JobStatsRow, ListPage, ListQuery, Note, PausedKey,
+    RequiredVersion, StatStep,
 };
 use crate::{
-    Committed, Error, Jobs, Registry, Store, StoreFuture, StoreId, SystemClock, Upkeep, Views,
-    WakeHook,
+    Committed, Error, Events, Jobs, Registry, Store, StoreFuture, StoreId, SystemClock, Upkeep,
+    Views, WakeHook,
 };
 
 /// A store that loses everything when it is dropped (durability class D0).
@@ -128,6 +131,28 @@ impl Jobs for Memory {
     }
 }
 
+impl Events for Memory {
+    fn send(&self, event: NewEvent, caps: EventCaps) -> StoreFuture<'_, Committed<SendResult>> {
+        ready_future(self.committed(|local, now| Ok(local.send(event, caps, now))))
+    }
+
+    fn release(&self, n: usize) -> StoreFuture<'_, Released> {
+        ready_future(self.run(|local, now| local.release(n, now)))
+    }
+
+    fn event(&self, name: Name) -> StoreFuture<'_, Option<KeptEvent>> {
+        ready_future(self.run(|local, now| Ok(local.event(&name, now))))
+    }
+
+    fn events(&self, after: Option<Name>, n: usize) -> StoreFuture<'_, Vec<KeptEvent>> {
+        ready_future(self.run(|local, now| Ok(local.event_list(after.as_ref(), n, now))))
+    }
+
+    fn remove_event(&self, name: Name) -> StoreFuture<'_, Committed<bool>> {
+        ready_future(self.committed(|local, now| Ok(local.remove_event(&name, now))))
+    }
+}
+
 impl Upkeep for Memory {
     fn promote(&self, n: usize) -> StoreFuture<'_, Promoted> {
         ready_future(self.run(|local, now| local.promote(n, now)))
@@ -165,6 +190,10 @@ impl Views for Memory {
 
     fn required_versions(&self, queue: Option<Name>) -> StoreFuture<'_, Vec<RequiredVersion>> {
         ready_future(self.run(|local, _| Ok(local.required_versions(queue.as_ref()))))
+    }
+
+    fn paused_keys(&self, limit: Option<Name>, n: usize) -> StoreFuture<'_, Vec<PausedKey>> {
+        ready_future(self.run(|local, now| Ok(local.paused_keys(limit.as_ref(), n, now))))
     }
 
     fn stats(&self, series: Name, step: StatStep) -> StoreFuture<'_, Vec<(Time, u64)>> {

@@ -13,13 +13,14 @@ pub trait Upkeep: StorePart {
 
     /// Returns up to `n` jobs in total that need a decision: running jobs whose lease has ended (a
     /// lease is over at the instant of its end), waiting jobs with a broken dependency, and jobs that
-    /// have not started by their deadline (over at its instant), by deadline and id. A job with a broken
-    /// dependency counts as broken only. Changes nothing; the caller decides and applies.
+    /// have not started by their deadline (over at its instant), by deadline and id, and waiting jobs whose event was
+    /// not sent in time, by the end of the wait and id. A job that is owed an event has not timed out. A job with a
+    /// broken dependency counts as broken only. Changes nothing; the caller decides and applies.
     fn lapsed(&self, n: usize) -> StoreFuture<'_, Lapses>;
 
     /// Removes up to `n` expired records, jobs first. Ended jobs go by the age and count limits of
     /// their queue's settings, oldest first per queue and state, together with their results. Then
-    /// come expired results, locks of unique keys, registry entries, groups, and internal records
+    /// come expired results, locks of unique keys, registry entries, groups, events, and internal records
     /// that are no longer used.
     ///
     /// [`JobEvent::Prune`](crore_core::machine::JobEvent::Prune) decides what the removal of a job means
@@ -59,7 +60,9 @@ pub struct Lapses {
     pub broken: Vec<Job>,
     /// Waiting, scheduled and ready jobs whose deadline is over.
     pub expired: Vec<Job>,
-    /// When the next lease ends or deadline passes that is not reported here; not after `now` if `n` was
+    /// Waiting jobs whose wait for an event is over.
+    pub timed_out: Vec<Job>,
+    /// When the next lease, deadline or wait ends that is not reported here; not after `now` if `n` was
     /// too small for them.
     pub next_at: Option<Time>,
 }
@@ -69,7 +72,7 @@ pub struct Lapses {
 pub struct Pruned {
     /// Number of jobs removed.
     pub jobs: usize,
-    /// Number of results, locks, registry entries and groups removed.
+    /// Number of results, locks, registry entries and groups removed, and of events that are no longer kept.
     pub others: usize,
 }
 

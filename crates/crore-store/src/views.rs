@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use crore_core::limit::LimitKey;
 use crore_core::version::VersionRequirement;
 use crore_core::{Delivery, Job, JobId, JobStats, Name, Restriction, Span, State, Time};
 
@@ -35,6 +36,13 @@ pub trait Views: StorePart {
     /// zeros. Like [`counts`](Self::counts), it is not computed on demand. A store that refuses such jobs has none.
     fn required_versions(&self, queue: Option<Name>) -> StoreFuture<'_, Vec<RequiredVersion>> {
         drop(queue);
+        Box::pin(std::future::ready(Ok(Vec::new())))
+    }
+
+    /// Returns up to `n` keys that are paused, of one limit or of all, in order, with the end of each pause. A store
+    /// that refuses pauses has none.
+    fn paused_keys(&self, limit: Option<Name>, n: usize) -> StoreFuture<'_, Vec<PausedKey>> {
+        drop((limit, n));
         Box::pin(std::future::ready(Ok(Vec::new())))
     }
 
@@ -242,6 +250,15 @@ pub struct JobCount {
     pub state: State,
     /// Number of jobs.
     pub n: u64,
+}
+
+/// A key of a limit under which no job starts for some time.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct PausedKey {
+    /// The key.
+    pub key: LimitKey,
+    /// The end of the pause.
+    pub until: Time,
 }
 
 /// Number of ready jobs of one queue and kind that require the same version.

@@ -5,11 +5,18 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind, set_hook};
 use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
 
 use crore_conformance::simulation::{SimulatedEmbedded, first_failing_seed, fresh_seed};
 use crore_conformance::suite::{Subject, check_jobs, check_whole, jobs_cases, whole_cases};
-use crore_store::Memory;
+use crore_core::event::OnEventTimeout;
+use crore_core::version::KindVersions;
+use crore_core::{AwaitedEvent, EventCaps, EventWait, Name, NewEvent, NewJob, Payload, Span, Spec};
 use crore_store::bug::arm;
+use crore_store::embedded::disk::MemoryDisk;
+use crore_store::embedded::{Embedded, Options};
+use crore_store::jobs::{Claim, QueueOrder};
+use crore_store::{Events, Jobs, Memory, StoreFuture, Upkeep};
 use crore_testkit::FakeClock;
 
 async fn make() -> Subject<Memory> {
@@ -40,7 +47,7 @@ fn every_planted_mistake_is_caught() {
     let bugs = [
         "bug-1", "bug-2", "bug-3", "bug-4", "bug-5", "bug-6", "bug-7", "bug-8", "bug-9", "bug-10",
         "bug-40", "bug-41", "bug-42", "bug-44", "bug-46", "bug-50", "bug-51", "bug-52", "bug-53",
-        "bug-54", "bug-55",
+        "bug-54", "bug-55", "bug-48", "bug-49", "bug-56", "bug-57", "bug-58",
     ];
     let missed: Vec<&str> = bugs
         .into_iter()
@@ -64,7 +71,7 @@ fn every_planted_mistake_of_the_log_is_found_by_the_simulator() {
     set_hook(Box::new(|_| {}));
     let bugs = [
         "bug-11", "bug-12", "bug-13", "bug-14", "bug-15", "bug-16", "bug-17", "bug-18", "bug-19",
-        "bug-20", "bug-35", "bug-36", "bug-37", "bug-38", "bug-43", "bug-45", "bug-8",
+        "bug-20", "bug-35", "bug-36", "bug-37", "bug-38", "bug-43", "bug-45", "bug-59", "bug-8",
     ];
     let from = fresh_seed();
     println!("seeds from {from}");
@@ -85,4 +92,55 @@ fn every_planted_mistake_of_the_log_is_found_by_the_simulator() {
         })
         .collect();
     assert_eq!(missed, Vec::<&str>::new(), "bugs that no seed from {from} detected");
+}
+
+/// Completes an operation of a store without threads.
+fn drive<T>(store: &Embedded, mut operation: StoreFuture<'_, T>) -> T {
+    for _ in 0..10 {
+        let polled = operation.as_mut().poll(&mut Context::from_waker(Waker::noop()));
+        if let Poll::Ready(result) = polled {
+            return result.expect("the store responds");
+        }
+        store.commit_once().expect("a healthy disk");
+    }
+    panic!("the operation does not complete");
+}
+
+/// Releases a job by an event and opens the store again; returns whether the job still has the payload after the event's
+/// retention.
+fn keeps_the_payload_of_a_released_job() -> bool {
+    let name = |text| Name::new("name", text).expect("a name");
+    let (clock, disk) = (Arc::new(FakeClock::default()), Arc::new(MemoryDisk::new()));
+    let open = || {
+        let store = Embedded::open_on(disk.clone(), clock.clone(), Options::default());
+        store.expect("the store opens")
+    };
+    let store = open();
+    let mut spec = Spec::new(name("q"), name("k"), Payload::json("1"));
+    let (timeout, on_timeout) = (None, OnEventTimeout::Cancel);
+    spec.wait_for = Some(Box::new(AwaitedEvent { name: name("e"), timeout, on_timeout }));
+    drive(&store, store.push(NewJob::from(spec).into()));
+    let (payload, keep) = (Payload::json("2"), Span::from_secs(1));
+    let event = NewEvent { name: name("e"), payload: payload.clone(), keep };
+    drive(&store, store.send(event, EventCaps { count: 9, bytes: 99 }));
+    drive(&store, store.release(9));
+    store.close().expect("closed");
+    drop(store);
+    let store = open();
+    clock.advance(Span::from_secs(1));
+    drive(&store, store.prune(9));
+    let (queues, worker) = (vec![name("q")], name("w"));
+    let (kinds, versions, order) = (None, KindVersions::default(), QueueOrder::Merged);
+    let claim = Claim { queues, kinds, versions, n: 1, order, worker };
+    let claimed = drive(&store, store.claim(claim));
+    let received = claimed.jobs[0].live.event.as_deref().and_then(EventWait::received);
+    received.is_some_and(|event| event.payload.as_ref() == Some(&payload))
+}
+
+#[test]
+fn a_release_that_is_not_recorded_is_found_after_a_restart() {
+    assert!(keeps_the_payload_of_a_released_job());
+    arm("bug-47");
+    assert!(!keeps_the_payload_of_a_released_job(), "bug-47 is not detected");
+    arm("");
 }

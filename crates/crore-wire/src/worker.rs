@@ -13,7 +13,7 @@ use std::task::{Context, Poll};
 use crore_core::machine::{self, Outcome};
 use crore_core::{Code, Delivery, Invalid, JobId, State};
 
-pub use delivered::{JobDelivery, JobHandler};
+pub use delivered::{DeliveredEvent, JobDelivery, JobHandler};
 pub use handler::HandlerRevision;
 
 /// Session of a worker in the server's own process. Dropping it ends the session: the jobs that the worker holds are
@@ -72,7 +72,9 @@ fn report_size(report: &machine::Report) -> usize {
     let payload = match &report.outcome {
         Outcome::Done { result } => result.as_ref(),
         Outcome::Failed { detail, .. } => detail.as_ref(),
-        Outcome::Snooze(_) | Outcome::Cancel | Outcome::Interrupted => None,
+        Outcome::Snooze(_) | Outcome::Cancel | Outcome::Interrupted | Outcome::Exhausted { .. } => {
+            None
+        }
     };
     let error = match &report.outcome {
         Outcome::Failed { error, .. } => error.len(),

@@ -1,12 +1,13 @@
 //! Actions on jobs: cancel, retry, delete and edit, for one job or for all that match a filter.
 
 use std::collections::HashSet;
+use std::fmt;
 use std::future::poll_fn;
 use std::sync::Arc;
 use std::task::Poll;
 
-use crore_core::job::DueTime;
-use crore_core::machine::{JobEdit, JobEvent, Refusal, decide};
+use crore_core::job::{DueTime, ManualActionType};
+use crore_core::machine::{JobEdit, JobEvent, NewManualAction, Refusal, decide};
 use crore_core::{Code, Invalid, Job, Name, Restriction, SearchFilter, Spec, State, Time};
 use crore_store::jobs::JobSelector;
 
@@ -14,6 +15,7 @@ use crate::change::ChangeResult;
 use crate::engine::EngineInner;
 use crate::error::Error;
 use crate::jobs::Jobs;
+use crate::replay::BulkReplay;
 use crate::search::{SearchPlan, SearchPosition};
 
 /// Jobs per page of a bulk action. Other calls wait while a page is read and while it is changed.
@@ -54,6 +56,15 @@ pub struct JobChanges {
     pub priority: Option<i32>,
     /// The new due time.
     pub due: Option<DueTime>,
+}
+
+/// The task of a bulk operation.
+#[derive(Debug, Clone, PartialEq)]
+pub enum BulkTask {
+    /// Applies an action.
+    Act(JobAction),
+    /// Pushes a replay.
+    Replay(Box<BulkReplay>),
 }
 
 /// Result of an action on one job.
@@ -138,7 +149,7 @@ pub enum BulkMode {
 impl Jobs<'_> {
     /// Applies an action to one job.
     pub async fn act(self, which: JobSelector, action: &JobAction) -> Result<ActionResult, Error> {
-        let mut acted = self.inner.act(vec![which], action).await?;
+        let mut acted = self.inner.act(vec![which], action, self.caller).await?;
         Ok(acted.pop().unwrap_or(ActionResult::NotFound))
     }
 
@@ -173,9 +184,20 @@ impl Jobs<'_> {
         filter: &JobFilter,
         action: &JobAction,
         mode: BulkMode,
+        progress: impl FnMut(BulkProgress) -> bool + Send,
+    ) -> Result<BulkProgress, Error> {
+        self.run_bulk(filter, &BulkTask::Act(action.clone()), mode, progress).await
+    }
+
+    /// Runs a task on all jobs that match a filter; see [`Self::act_on_all`] and [`Self::replay_all`].
+    pub async fn run_bulk(
+        self,
+        filter: &JobFilter,
+        task: &BulkTask,
+        mode: BulkMode,
         mut progress: impl FnMut(BulkProgress) -> bool + Send,
     ) -> Result<BulkProgress, Error> {
-        if let JobAction::Change(changes) = action {
+        if let BulkTask::Act(JobAction::Change(changes)) = task {
             self.inner.check_changes(changes)?;
         }
         let search = filter.searched();
@@ -190,7 +212,18 @@ impl Jobs<'_> {
             so_far.examined += jobs.len() as u64;
             jobs.retain(|job| filter.matches(job) && search.matches(job, now));
             so_far.matched += jobs.len() as u64;
-            so_far.done += self.inner.act_on_page(&jobs, action, mode).await?;
+            so_far.done += match task {
+                BulkTask::Act(action) if mode == BulkMode::DryRun => {
+                    self.inner.count_allowed(&jobs, action)
+                }
+                BulkTask::Act(action) => self.inner.act_on_page(&jobs, action, self.caller).await?,
+                BulkTask::Replay(replay) => {
+                    let replayed = self.inner.replay_page(&jobs, replay, mode).await?;
+                    // A replay may match the filter, and is not replayed itself.
+                    visited.extend(replayed.new);
+                    replayed.count
+                }
+            };
             if !progress(so_far) {
                 return Ok(so_far);
             }
@@ -222,14 +255,22 @@ impl EngineInner {
         &self,
         which: Vec<JobSelector>,
         action: &JobAction,
+        caller: &str,
     ) -> Result<Vec<ActionResult>, Error> {
         if let JobAction::Change(changes) = action {
             self.check_changes(changes)?;
         }
         let requests = which.into_iter().map(|which| (which, self.event(action))).collect();
-        let decided = self.change(requests, |job, event, random| match action {
-            JobAction::Change(changes) => decide(job, &self.edit_event(job, changes), random),
-            _ => decide(job, event, random),
+        let record = action_record(action, caller);
+        let decided = self.change(requests, |job, event, random| {
+            let change = match action {
+                JobAction::Change(changes) => decide(job, &self.edit_event(job, changes), random),
+                _ => decide(job, event, random),
+            }?;
+            Ok(match &record {
+                Some(record) => change.recorded(record.clone()),
+                None => change,
+            })
         });
         let acted = |decided| match decided {
             ChangeResult::Applied { state, .. } => ActionResult::Applied(state),
@@ -239,26 +280,26 @@ impl EngineInner {
         Ok(decided.await?.into_iter().map(acted).collect())
     }
 
+    /// Number of jobs that allow an action.
+    fn count_allowed(&self, jobs: &[Job], action: &JobAction) -> u64 {
+        let would = |job: &&Job| match action {
+            JobAction::Change(changes) => decide(job, &self.edit_event(job, changes), 0).is_ok(),
+            _ => decide(job, &self.event(action), 0).is_ok(),
+        };
+        jobs.iter().filter(would).count() as u64
+    }
+
     async fn act_on_page(
         &self,
         jobs: &[Job],
         action: &JobAction,
-        mode: BulkMode,
+        caller: &str,
     ) -> Result<u64, Error> {
-        if mode == BulkMode::DryRun {
-            let would = |job: &&Job| match action {
-                JobAction::Change(changes) => {
-                    decide(job, &self.edit_event(job, changes), 0).is_ok()
-                }
-                _ => decide(job, &self.event(action), 0).is_ok(),
-            };
-            return Ok(jobs.iter().filter(would).count() as u64);
-        }
         if jobs.is_empty() {
             return Ok(0);
         }
         let which = jobs.iter().map(|job| JobSelector::Id(job.id)).collect();
-        let acted = self.act(which, action).await?;
+        let acted = self.act(which, action, caller).await?;
         Ok(acted.iter().filter(|acted| matches!(acted, ActionResult::Applied(_))).count() as u64)
     }
 
@@ -291,6 +332,32 @@ impl EngineInner {
             }
             _ => Ok(()),
         }
+    }
+}
+
+/// Maximum bytes of a recorded caller.
+const MAX_CALLER: usize = 200;
+
+/// The record of an action; `None`: it removes the job.
+fn action_record(action: &JobAction, caller: &str) -> Option<NewManualAction> {
+    let (action, detail) = match action {
+        JobAction::Cancel => (ManualActionType::Cancel, None),
+        JobAction::Retry => (ManualActionType::Retry, None),
+        JobAction::Delete => return None,
+        JobAction::Change(changes) => (ManualActionType::Edit, Some(changes.to_string().into())),
+    };
+    let by = caller.get(..caller.floor_char_boundary(MAX_CALLER)).unwrap_or_default().into();
+    Some(NewManualAction { action, by, detail })
+}
+
+impl fmt::Display for JobChanges {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { queue, priority, due } = self;
+        let mut parts = Vec::new();
+        parts.extend(queue.as_ref().map(|queue| format!("queue {queue}")));
+        parts.extend(priority.map(|priority| format!("priority {priority}")));
+        parts.extend(due.map(|due| format!("due {due}")));
+        f.write_str(&parts.join(", "))
     }
 }
 

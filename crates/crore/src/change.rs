@@ -2,7 +2,9 @@
 
 use std::collections::HashSet;
 
-use crore_core::machine::{Change, Effect, JobEvent, NextRecord, NextState, Refusal, Settled};
+use crore_core::machine::{
+    Change, Effect, EventWaitChange, JobEvent, NextRecord, NextState, Refusal, Settled,
+};
 use crore_core::{Job, State, Time};
 use crore_store::jobs::{Applied, JobSelector, Pushed, StoreWrite};
 
@@ -260,6 +262,9 @@ impl EngineInner {
         let NextRecord::Live(next) = &change.next else { return };
         if next.state != NextState::Pending {
             return;
+        }
+        if state == Some(State::Waiting) && next.event == EventWaitChange::Restart {
+            self.plan_duty(Duty::ExpireLeases, now);
         }
         if next.due.resolve(begun_at, job.live.due) > begun_at {
             match state {

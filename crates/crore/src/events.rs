@@ -1,4 +1,4 @@
-//! Job events for listeners. An event is published after it is durable, in the order in which the engine learns of
+//! Events for listeners: changes of jobs, and named events that programs sent. An event is published after it is durable, in the order in which the engine learns of
 //! it. If another thread fetches a job as soon as it is stored, its start may be published before its push.
 
 use std::collections::VecDeque;
@@ -41,11 +41,22 @@ pub enum EventType {
     Removed,
 }
 
+/// A named event that a program sent.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SentEvent {
+    /// The name.
+    pub name: Name,
+    /// When it was sent, by the store's clock.
+    pub at: Time,
+}
+
 /// An item received by a listener.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ListenerItem {
-    /// An event.
+    /// An event of a job.
     Event(EngineEvent),
+    /// A named event was sent.
+    Sent(SentEvent),
     /// The listener was too slow, and this many events were dropped.
     Missed(u64),
 }
@@ -60,7 +71,7 @@ pub(crate) struct EventBus {
 
 #[derive(Debug, Default)]
 struct Inbox {
-    events: VecDeque<EngineEvent>,
+    items: VecDeque<ListenerItem>,
     missed: u64,
     is_closed: bool,
     waker: Option<Waker>,
@@ -77,10 +88,20 @@ impl EventBus {
     }
 
     pub(crate) fn publish(&self, events: &[EngineEvent]) {
+        self.publish_items(|| events.iter().cloned().map(ListenerItem::Event));
+    }
+
+    pub(crate) fn publish_sent(&self, event: &SentEvent) {
+        if self.has_listeners() {
+            self.publish_items(|| std::iter::once(ListenerItem::Sent(event.clone())));
+        }
+    }
+
+    fn publish_items<I: Iterator<Item = ListenerItem>>(&self, items: impl Fn() -> I) {
         self.update_inboxes(|inbox| {
-            inbox.events.extend(events.iter().cloned());
-            while inbox.events.len() > MAX_BEHIND {
-                inbox.events.pop_front();
+            inbox.items.extend(items());
+            while inbox.items.len() > MAX_BEHIND {
+                inbox.items.pop_front();
                 inbox.missed += 1;
             }
         });
@@ -118,7 +139,7 @@ impl EventBus {
     }
 }
 
-/// Receives the events of all jobs, starting when it was created.
+/// Receives the events of all jobs and all sent events, starting when it was created.
 #[derive(Debug)]
 pub struct EventListener {
     events: Arc<EventBus>,
@@ -133,8 +154,8 @@ impl EventListener {
             if inbox.missed > 0 {
                 return Poll::Ready(Some(ListenerItem::Missed(std::mem::take(&mut inbox.missed))));
             }
-            if let Some(event) = inbox.events.pop_front() {
-                return Poll::Ready(Some(ListenerItem::Event(event)));
+            if let Some(item) = inbox.items.pop_front() {
+                return Poll::Ready(Some(item));
             }
             if inbox.is_closed {
                 return Poll::Ready(None);
@@ -151,7 +172,7 @@ impl EventListener {
         if inbox.missed > 0 {
             return Some(ListenerItem::Missed(std::mem::take(&mut inbox.missed)));
         }
-        inbox.events.pop_front().map(ListenerItem::Event)
+        inbox.items.pop_front()
     }
 }
 

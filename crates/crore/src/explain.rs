@@ -8,7 +8,7 @@ use crore_core::group::Group;
 use crore_core::job::{Dependency, DependencyCondition, DependencyTarget, EndReason};
 use crore_core::limit::{LimitKey, Rate, Tat};
 use crore_core::version::{Version, VersionRequirement};
-use crore_core::{GroupId, Job, JobId, Name, Span, State, Time};
+use crore_core::{AwaitedEvent, EventWait, GroupId, Job, JobId, Name, Span, State, Time};
 use crore_store::jobs::JobSelector;
 use crore_store::registry::{RegistryTable, RegistryValue};
 use crore_store::views::{ListPage, ListQuery};
@@ -82,6 +82,13 @@ pub enum Reason {
         /// Whether one of them can no longer succeed; the job is then cancelled.
         broken: bool,
     },
+    /// The job waits for an event that has not been sent since its push.
+    WaitsForEvent {
+        /// The event.
+        awaited: AwaitedEvent,
+        /// When the wait times out; `None`: never.
+        until: Option<Time>,
+    },
     /// The job is due later: delayed, scheduled or waiting for a retry.
     DueAt {
         /// When it is due.
@@ -103,6 +110,13 @@ pub enum Reason {
         running: usize,
         /// Maximum running jobs; `None`: the limit is a rate.
         most: Option<u32>,
+    },
+    /// A report has paused its key under a limit.
+    KeyPaused {
+        /// The limit, and the value of its key.
+        key: LimitKey,
+        /// When the pause ends.
+        until: Time,
     },
     /// Other ready jobs of its queue come first.
     Behind {
@@ -163,7 +177,7 @@ impl Engine {
         let Some(job) = self.get(id).await? else { return Ok(None) };
         let (state, now) = (job.live.state, self.inner.now());
         let mut reasons: Vec<Reason> = match state {
-            State::Waiting => vec![self.inner.waits_for(&job).await?],
+            State::Waiting => self.inner.waiting_reasons(&job).await?,
             _ => reason_from_state(&job, now).into_iter().collect(),
         };
         if matches!(state, State::Ready | State::Scheduled | State::Waiting) {
@@ -209,6 +223,21 @@ fn reason_from_state(job: &Job, now: Time) -> Option<Reason> {
 }
 
 impl EngineInner {
+    /// The reasons why a waiting job waits.
+    async fn waiting_reasons(&self, job: &Job) -> Result<Vec<Reason>, Error> {
+        let mut reasons = Vec::new();
+        let awaited = job.spec.wait_for.as_deref().cloned();
+        if let (Some(EventWait::Open { until }), Some(awaited)) =
+            (job.live.event.as_deref(), awaited)
+        {
+            reasons.push(Reason::WaitsForEvent { awaited, until: *until });
+        }
+        if job.live.waits > 0 || job.live.broken || reasons.is_empty() {
+            reasons.insert(0, self.waits_for(job).await?);
+        }
+        Ok(reasons)
+    }
+
     /// The dependencies of a waiting job that are not satisfied. A removed job or group is listed only if it broke
     /// the dependency: most are removed after they were done.
     async fn waits_for(&self, job: &Job) -> Result<Reason, Error> {
@@ -258,8 +287,8 @@ impl EngineInner {
         for state in [State::Dead, State::Cancelled, State::Scheduled, State::Ready] {
             ran.extend(self.first_in(state).await?);
         }
-        let (mut reasons, mut rates) = (Vec::new(), Vec::new());
-        for key in &job.spec.limits {
+        let (mut reasons, mut rates) = (self.paused_keys_of(job).await?, Vec::new());
+        for (key, cost) in job.spec.charges() {
             let entry = defined.iter().find(|entry| entry.name == key.limit);
             let Some(RegistryValue::Limit(limit)) = entry.map(|entry| &entry.value) else {
                 continue;
@@ -270,7 +299,10 @@ impl EngineInner {
             let reason = Reason::Limited { key: key.clone(), running: runs, most };
             let is_spent = |rate: &Rate| {
                 let jobs = running.iter().chain(&ran).filter(under);
-                is_spent(rate, jobs, self.now())
+                match limit.cost {
+                    None => is_spent(rate, jobs, self.now()),
+                    Some(_) => is_cost_spent(rate, (key, cost), jobs, self.now()),
+                }
             };
             if most.is_some() || limit.rate.as_ref().is_some_and(is_spent) {
                 reasons.push(reason);
@@ -279,6 +311,17 @@ impl EngineInner {
             }
         }
         Ok(if reasons.is_empty() && !is_held && self.is_waited_for(job) { rates } else { reasons })
+    }
+
+    /// The keys of a job that are paused.
+    async fn paused_keys_of(&self, job: &Job) -> Result<Vec<Reason>, Error> {
+        let mut reasons = Vec::new();
+        for key in &job.spec.limits {
+            let paused = self.store.paused_keys(Some(key.limit.clone()), MAX_JOBS_READ).await?;
+            let paused = paused.into_iter().find(|paused| paused.key == *key);
+            reasons.extend(paused.map(|it| Reason::KeyPaused { key: it.key, until: it.until }));
+        }
+        Ok(reasons)
     }
 
     fn no_worker_version(&self, job: &Job) -> Option<Reason> {
@@ -335,6 +378,27 @@ impl EngineInner {
             or_more,
         })
     }
+}
+
+/// Whether a rate that counts costs does not have this cost after all recorded runs of these jobs. Reports may have
+/// corrected what they cost, which is not recorded.
+fn is_cost_spent<'a>(
+    rate: &Rate,
+    (key, cost): (&LimitKey, u32),
+    jobs: impl Iterator<Item = &'a Job>,
+    now: Time,
+) -> bool {
+    let starts = jobs.flat_map(|job| {
+        let cost = job.spec.charges().find(|(other, _)| *other == key).map_or(0, |(_, cost)| cost);
+        let before = job.live.history.iter().map(|attempt| attempt.started_at);
+        let all = before.chain((job.live.state == State::Running).then_some(job.live.started_at));
+        all.map(move |at| (at, cost))
+    });
+    let mut starts: Vec<(Time, u32)> = starts.collect();
+    starts.sort_unstable();
+    let used = |tat, (at, cost)| rate.take_cost(tat, at, cost).tat;
+    let tat = starts.into_iter().fold(Tat::default(), used);
+    !rate.take_cost(tat, now, cost).is_granted
 }
 
 /// Whether a rate is used up after all recorded runs of these jobs.

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::Poll;
 
 use crore_core::version::KindVersions;
-use crore_core::{Code, Invalid, Job, Name, Restriction, Span, Time};
+use crore_core::{Code, EventWait, Invalid, Job, Name, Restriction, Span, Time};
 use crore_store::jobs::{Claim, QueueOrder};
 
 use crate::bug::planted;
@@ -300,7 +300,7 @@ impl EngineInner {
         let mut claimed = self.claim_once(request, first).await?;
         let (mut n, mut last_count) = (first, claimed.len());
         while last_count == n && claimed.len() < request.n {
-            let bytes = claimed.iter().map(|job| job.spec.payload.bytes.len()).sum();
+            let bytes = claimed.iter().map(delivered_bytes).sum();
             if bytes >= self.caps.fetch_bytes {
                 break;
             }
@@ -369,6 +369,13 @@ impl EngineInner {
             self.events.publish(&started.collect::<Vec<_>>());
         }
     }
+}
+
+/// Bytes of the payload of a job and of its event.
+fn delivered_bytes(job: &Job) -> usize {
+    let event = job.live.event.as_deref().and_then(EventWait::received);
+    let event = event.and_then(|event| event.payload.as_ref());
+    job.spec.payload.bytes.len() + event.map_or(0, |payload| payload.bytes.len())
 }
 
 /// Waits for a wake-up, the timeout, or the cancellation.

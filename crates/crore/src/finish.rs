@@ -2,8 +2,11 @@
 
 use std::sync::Arc;
 
+use crore_core::limit::PauseEnd;
 use crore_core::machine::{JobEvent, Outcome, Report, RetryDirective, decide};
-use crore_core::{Batch, Caps, Delivery, Job, JobId, NewJob, Payload, Span, State, Time};
+use crore_core::{
+    Batch, Caps, Code, Delivery, Invalid, Job, JobId, NewJob, Payload, Span, State, Time,
+};
 use crore_store::jobs::JobSelector;
 
 use crate::bug::planted;
@@ -12,6 +15,9 @@ use crate::deliveries::Deliveries;
 use crate::engine::{Engine, EngineInner};
 use crate::error::Error;
 use crate::push::PushResult;
+
+/// Maximum number of costs in a report.
+const MAX_COSTS: usize = 100;
 
 /// A report about a delivery.
 #[derive(Debug, Clone, PartialEq)]
@@ -98,7 +104,7 @@ impl EngineInner {
 
     /// Enforces the caps: long texts are truncated, long spans shortened, large payloads refused. Follow-ups are
     /// checked and filled in like any push.
-    fn check_report(&self, report: &mut Report) -> Result<(), crore_core::Invalid> {
+    fn check_report(&self, report: &mut Report) -> Result<(), Invalid> {
         let result = |field: &str, payload: &Option<Payload>| match payload {
             Some(payload) => payload.check(field, self.caps.result_bytes, self.caps.depth),
             None => Ok(()),
@@ -115,7 +121,15 @@ impl EngineInner {
                 }
             }
             Outcome::Snooze(span) => *span = self.cap_span(*span),
+            Outcome::Exhausted { until, .. } => {
+                *until = PauseEnd::At(until.resolve(self.now()));
+            }
             Outcome::Cancel | Outcome::Interrupted => {}
+        }
+        if report.costs.len() > MAX_COSTS {
+            let n = report.costs.len();
+            let message = format!("{n} costs, at most {MAX_COSTS} are allowed");
+            return Err(Invalid::new(Code::CountRange, "costs", message));
         }
         if let Some(reason) = &mut report.details.reason
             && reason.len() > self.caps.text_bytes
@@ -135,8 +149,8 @@ impl EngineInner {
         &self,
         field: &str,
         jobs: &mut Vec<NewJob>,
-        check: impl Fn(&NewJob, &Caps, Time) -> Result<(), crore_core::Invalid>,
-    ) -> Result<(), crore_core::Invalid> {
+        check: impl Fn(&NewJob, &Caps, Time) -> Result<(), Invalid>,
+    ) -> Result<(), Invalid> {
         if jobs.is_empty() {
             return Ok(());
         }
@@ -146,6 +160,7 @@ impl EngineInner {
         *jobs = batch.jobs;
         for (index, job) in jobs.iter_mut().enumerate() {
             let checked = check(job, &self.caps, now);
+            let checked = checked.and_then(|()| self.check_costs(job));
             checked.map_err(|invalid| invalid.inside(&format!("{field}[{index}]")))?;
             self.fill_in(job);
         }

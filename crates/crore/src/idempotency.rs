@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use crore_core::job::{ResultRetention, Spec};
 use crore_core::push::{GroupRef, RESERVED_PREFIX};
-use crore_core::unique::{Unique, UniqueHold};
+use crore_core::unique::{IDEMPOTENCY_PREFIX, Unique, UniqueHold};
 use crore_core::{Batch, Code, Invalid, Job, JobId, NewJob, Span};
 use crore_store::jobs::JobSelector;
 
@@ -99,7 +99,7 @@ impl IdempotencyKey {
 
     /// The unique key of the job at this index of the batch.
     fn unique_key(&self, index: usize) -> Arc<str> {
-        format!("idempotency:{}:{index}", self.0).into()
+        format!("{IDEMPOTENCY_PREFIX}{}:{index}", self.0).into()
     }
 
     fn is_key_of(&self, spec: &Spec, index: usize) -> bool {
@@ -269,6 +269,7 @@ fn comparable_spec(spec: &Spec) -> Spec {
     Spec {
         on_expired,
         limits: Vec::new(),
+        costs: None,
         fair: None,
         group: None,
         after: Vec::new(),

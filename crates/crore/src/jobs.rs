@@ -50,6 +50,19 @@ impl Engine {
 #[derive(Debug, Clone, Copy)]
 pub struct Jobs<'a> {
     pub(crate) inner: &'a EngineInner,
+    pub(crate) caller: &'a str,
+}
+
+/// The recorded caller of actions by the program that contains the engine.
+pub(crate) const LIBRARY_CALLER: &str = "local";
+
+impl<'a> Jobs<'a> {
+    /// Names the caller that actions are recorded with; see [`Live::actions`](crore_core::Live). Default: `local`. At most
+    /// 200 bytes of the name are recorded.
+    #[must_use]
+    pub const fn by(self, caller: &'a str) -> Self {
+        Self { inner: self.inner, caller }
+    }
 }
 
 impl Jobs<'_> {

@@ -86,6 +86,7 @@
 //! | push jobs by cron expression or interval | [`engine.schedules()`](resources::Schedules) |
 //! | limit rate or concurrency | [`engine.limits()`](resources::Limits) |
 //! | define how jobs of a kind are run, and their follow-ups | [`engine.handlers()`](resources::Handlers) |
+//! | send events that jobs wait for | [`engine.events()`](resources::NamedEvents) |
 //! | inspect and seal groups of jobs | [`engine.groups()`](resources::Groups) |
 //! | wait for the end of a job and take its result separately | [`engine.results()`](resources::Results) |
 //! | serve remote workers | [`engine.deliveries()`](resources::Deliveries), [`engine.workers()`](resources::Workers) |
@@ -120,6 +121,7 @@ mod jobs;
 mod leases;
 mod lifecycle;
 mod limits;
+mod named_events;
 pub mod observer;
 mod operation_records;
 pub mod pop;
@@ -128,6 +130,7 @@ mod push_builder;
 mod queues;
 mod registry;
 mod renewed_leases;
+pub mod replay;
 pub mod resources;
 mod results;
 mod running;

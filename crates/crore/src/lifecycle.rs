@@ -95,6 +95,7 @@ async fn one_ended(listener: &mut EventListener) -> Result<(), Error> {
     loop {
         match listener.next().await {
             None => return Err(Error::Stopping),
+            Some(ListenerItem::Sent(_)) => {}
             Some(ListenerItem::Event(event)) if event.what == EventType::Pushed => {}
             Some(ListenerItem::Event(_) | ListenerItem::Missed(_)) => return Ok(()),
         }

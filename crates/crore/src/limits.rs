@@ -6,9 +6,11 @@ use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
 
 use crore_core::fair::{FairKey, FairShare};
 use crore_core::job::Spec;
-use crore_core::limit::{Limit, LimitKey, keys_for};
-use crore_core::{Name, Revision};
+use crore_core::limit::{JobCharges, Limit, LimitKey, charges_for};
+use crore_core::{Invalid, Name, NewJob, Revision};
+use crore_store::jobs::{Applied, StoreWrite};
 use crore_store::registry::{Define, DefineGuard, RegistryEntry, RegistryTable, RegistryValue};
+use crore_store::views::PausedKey;
 
 use crate::bug::planted;
 use crate::drop_guard::DropGuard;
@@ -27,16 +29,18 @@ pub(crate) struct LimitCache {
 #[derive(Debug, Default, PartialEq)]
 pub(crate) struct KeyRules {
     limits: Vec<(Name, Limit)>,
+    /// Whether a limit counts costs.
+    has_costs: bool,
     shares: BTreeMap<Name, Arc<FairShare>>,
 }
 
 impl KeyRules {
-    fn limit_keys(&self, spec: &Spec) -> Vec<LimitKey> {
+    fn charges(&self, spec: &Spec) -> JobCharges {
         if self.limits.is_empty() {
-            return Vec::new();
+            return JobCharges::default();
         }
         let limits = self.limits.iter().map(|(name, limit)| (name, limit));
-        keys_for(limits, spec.queue.as_str(), spec.kind.as_str(), &spec.payload)
+        charges_for(limits, spec.queue.as_str(), spec.kind.as_str(), &spec.payload)
     }
 
     fn fair_key(&self, spec: &Spec) -> Option<FairKey> {
@@ -65,16 +69,30 @@ impl LimitCache {
         self.cached().changes == self.changes.load(Ordering::Acquire)
     }
 
-    /// Sets the limit keys and the fair key of a job.
+    /// Sets the limit keys, the costs and the fair key of a job, which is stored already. A cost that a push would be
+    /// refused with becomes one that lets the job run.
     pub(crate) fn set_keys(&self, spec: &mut Spec) {
+        _ = self.set_checked_keys(spec);
+    }
+
+    /// Whether a limit counts costs.
+    fn has_costs(&self) -> bool {
+        self.cached().all.has_costs
+    }
+
+    /// As [`set_keys`](Self::set_keys); returns a cost that is missing or out of range.
+    fn set_checked_keys(&self, spec: &mut Spec) -> Result<(), Invalid> {
         let all = self.all();
-        (spec.limits, spec.fair) = (all.limit_keys(spec), all.fair_key(spec));
+        let JobCharges { keys, costs, fault } = all.charges(spec);
+        (spec.limits, spec.costs, spec.fair) = (keys, costs, all.fair_key(spec));
+        fault.map_or(Ok(()), Err)
     }
 
     /// Whether a job has the keys that [`set_keys`](Self::set_keys) would set.
     pub(crate) fn has_keys(&self, spec: &Spec) -> bool {
         let all = self.all();
-        all.limit_keys(spec) == spec.limits && all.fair_key(spec) == spec.fair
+        let JobCharges { keys, costs, .. } = all.charges(spec);
+        keys == spec.limits && costs == spec.costs && all.fair_key(spec) == spec.fair
     }
 
     /// How a queue is shared.
@@ -103,8 +121,8 @@ pub struct Limits<'a> {
 }
 
 impl Limits<'_> {
-    /// Creates or replaces a limit. It applies from the next claim on; upkeep shortly applies it to jobs that are
-    /// already waiting.
+    /// Creates or replaces a limit, and ends the pauses of its keys. It applies from the next claim on; upkeep shortly
+    /// applies it to jobs that are already waiting.
     ///
     /// ```
     /// use crore::core::Name;
@@ -128,7 +146,18 @@ impl Limits<'_> {
     /// ```
     pub async fn set(self, name: Name, limit: Limit) -> Result<Revision, Error> {
         limit.check()?;
-        self.inner.change_limits(Define::set(name, RegistryValue::Limit(limit))).await
+        let set = Define::set(name.clone(), RegistryValue::Limit(limit));
+        let revision = self.inner.change_limits(set).await?;
+        self.resume_all(name).await?;
+        Ok(revision)
+    }
+
+    /// Ends the pauses of the keys of a limit that was set. A store that cannot pause keys has none.
+    async fn resume_all(self, name: Name) -> Result<(), Error> {
+        if !self.paused_keys(Some(name.clone()), 1).await?.is_empty() {
+            self.resume(name, None).await?;
+        }
+        Ok(())
     }
 
     /// Sets a limit if `accepts` holds for its current entry (`None`: there is none); `false`: it does not. `accepts`
@@ -150,7 +179,11 @@ impl Limits<'_> {
             match self.inner.change_limits(Define { guard, ..set }).await {
                 // Another caller changed it meanwhile: check the new one.
                 Err(Error::Refused { .. }) => {}
-                set => return set.map(|_| true),
+                set => {
+                    set?;
+                    self.resume_all(name).await?;
+                    return Ok(true);
+                }
             }
         }
     }
@@ -165,6 +198,24 @@ impl Limits<'_> {
         self.inner.entry(RegistryTable::Limits, name).await
     }
 
+    /// The keys of a limit, or of all limits, that reports have paused, up to `n`, in order.
+    pub async fn paused_keys(self, limit: Option<Name>, n: usize) -> Result<Vec<PausedKey>, Error> {
+        Ok(self.inner.store.paused_keys(limit, n).await?)
+    }
+
+    /// Ends the pauses of a limit's keys, or of one of them; returns whether there were any.
+    pub async fn resume(self, limit: Name, key: Option<LimitKey>) -> Result<bool, Error> {
+        let mut is_resumed = false;
+        loop {
+            let write = StoreWrite::ResumeKeys { limit: limit.clone(), key: key.clone() };
+            let applied = self.inner.store.apply(vec![write]).await?.into_inner();
+            if applied.iter().all(|applied| *applied == Applied::Stale) {
+                return Ok(is_resumed);
+            }
+            is_resumed = true;
+        }
+    }
+
     /// All limits, by name.
     pub async fn list(self) -> Result<Vec<RegistryEntry>, Error> {
         self.inner.entries(RegistryTable::Limits).await
@@ -172,6 +223,16 @@ impl Limits<'_> {
 }
 
 impl EngineInner {
+    /// Refuses a job from a caller whose cost under a limit is missing or out of range.
+    pub(crate) fn check_costs(&self, job: &NewJob) -> Result<(), Invalid> {
+        if !self.limits.has_costs() {
+            return Ok(());
+        }
+        let mut job = job.clone();
+        self.fill_in_from_handler(&mut job);
+        self.limits.set_checked_keys(&mut job.spec)
+    }
+
     /// Changes a limit or how a queue is shared, reloads the definitions, and starts to update the waiting jobs.
     pub(crate) async fn change_limits(&self, define: Define) -> Result<Revision, Error> {
         // Also on error: the change may have taken effect, so the cache is outdated.
@@ -208,7 +269,9 @@ impl EngineInner {
             RegistryValue::Queue(settings) => Some((entry.name, settings.fair?)),
             _ => None,
         });
-        self.limits.set(changes, KeyRules { limits: limits.collect(), shares: shares.collect() });
+        let limits: Vec<(Name, Limit)> = limits.collect();
+        let has_costs = limits.iter().any(|(_, limit)| limit.cost.is_some());
+        self.limits.set(changes, KeyRules { limits, has_costs, shares: shares.collect() });
         Ok(())
     }
 }

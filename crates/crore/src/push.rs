@@ -79,7 +79,9 @@ impl EngineInner {
         self.ensure_handlers_current().await?;
         let now = self.now();
         let check = |index: usize, job: &NewJob| {
-            refuse(index).and_then(|()| job.check_from_caller(&self.caps, now))
+            refuse(index)?;
+            job.check_from_caller(&self.caps, now)?;
+            self.check_costs(job)
         };
         let (mut batch, kept) = AcceptedJobs::of(batch, check);
         let limits = self.limits.all();

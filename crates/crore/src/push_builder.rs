@@ -4,6 +4,7 @@ use std::future::{Future, IntoFuture};
 use std::pin::Pin;
 use std::time::Duration;
 
+use crore_core::event::OnEventTimeout;
 use crore_core::job::{
     DependencyCondition, DueTime, JobRetention, Lapse, ResultRetention, StartDeadline,
 };
@@ -11,7 +12,9 @@ use crore_core::push::{GroupRef, NewDependency, NewDependencyTarget};
 use crore_core::retry::{Backoff, Retry};
 use crore_core::unique::{Unique, UniqueHold};
 use crore_core::version::VersionRequirement;
-use crore_core::{Encoding, GroupId, Invalid, JobId, Name, NewJob, Payload, Spec, Time};
+use crore_core::{
+    AwaitedEvent, Encoding, GroupId, Invalid, JobId, Name, NewJob, Payload, Spec, Time,
+};
 
 use crate::block::block_on;
 use crate::engine::Engine;
@@ -167,6 +170,29 @@ impl Push<'_> {
     /// ```
     pub fn on_expired(self, follow_up: impl Into<NewJob>) -> Self {
         self.with(|job| job.spec.on_expired = Some(Box::new(follow_up.into())))
+    }
+
+    /// Holds the job until an event of this name is sent, or is found to be kept. The job receives its payload.
+    pub fn wait_for(mut self, event: &str) -> Self {
+        match Name::new("wait-for.event", event) {
+            Ok(name) => self.with(|job| {
+                let (timeout, on_timeout) = (None, OnEventTimeout::default());
+                job.spec.wait_for = Some(Box::new(AwaitedEvent { name, timeout, on_timeout }));
+            }),
+            Err(invalid) => {
+                self.job = self.job.and(Err(invalid));
+                self
+            }
+        }
+    }
+
+    /// Limits the wait for the event, and says what happens then.
+    pub fn wait_timeout(self, span: Duration, then: OnEventTimeout) -> Self {
+        self.with(|job| {
+            if let Some(awaited) = &mut job.spec.wait_for {
+                (awaited.timeout, awaited.on_timeout) = (Some(span.into()), then);
+            }
+        })
     }
 
     /// Sets the retry policy. A job that has used up its attempts is kept as dead.

@@ -198,6 +198,7 @@ async fn one_ended(listener: &mut EventListener, queue: &Name) -> Result<(), Err
     loop {
         match listener.next().await {
             None => return Err(Error::Stopping),
+            Some(ListenerItem::Sent(_)) => {}
             Some(ListenerItem::Event(event)) if event.queue != *queue => {}
             Some(ListenerItem::Event(event)) if event.what == EventType::Pushed => {}
             Some(ListenerItem::Event(_) | ListenerItem::Missed(_)) => return Ok(()),

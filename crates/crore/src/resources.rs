@@ -1,6 +1,6 @@
 //! Resource handles: the engine's calls beyond the everyday ones, grouped by resource.
 //!
-//! An accessor such as [`Engine::queues`] returns a handle. A handle is a single reference to the engine, free to
+//! An accessor such as [`Engine::queues`] returns a handle. A handle is a reference to the engine (that of jobs also to the name of its caller), free to
 //! create and to copy; the futures of its methods borrow the engine and not the handle, so it can be created for a
 //! single call.
 //!
@@ -25,6 +25,7 @@ pub use crate::handlers::Handlers;
 pub use crate::jobs::Jobs;
 pub use crate::lifecycle::Lifecycle;
 pub use crate::limits::Limits;
+pub use crate::named_events::{EventReceipt, NamedEvents};
 #[doc(inline)]
 pub use crate::observer::Telemetry;
 pub use crate::operation_records::OperationRecords;
@@ -42,12 +43,33 @@ use crate::engine::Engine;
 impl Engine {
     /// Jobs: cancel, retry, delete and edit them; counts, statistics and notes.
     pub fn jobs(&self) -> Jobs<'_> {
-        Jobs { inner: &self.inner }
+        Jobs { inner: &self.inner, caller: crate::jobs::LIBRARY_CALLER }
     }
 
     /// Queues: settings, pause, resume and drain.
     pub fn queues(&self) -> Queues<'_> {
         Queues { inner: &self.inner }
+    }
+
+    /// Events: named messages from outside that jobs wait for.
+    ///
+    /// ```
+    /// use crore::core::event::DEFAULT_KEEP;
+    /// use crore::core::{Name, NewEvent, Payload};
+    /// use crore::{Engine, block_on};
+    ///
+    /// # fn main() -> Result<(), crore::Error> {
+    /// let engine = Engine::memory();
+    /// engine.push("shipping", "order 17").wait_for("order-17-paid").wait()?;
+    /// let name = Name::new("event", "order-17-paid")?;
+    /// let payload = Payload::json(r#"{"amount":120}"#);
+    /// let sent = block_on(engine.events().send(NewEvent { name, payload, keep: DEFAULT_KEEP }))?;
+    /// assert_eq!(sent.waiting, 1);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn events(&self) -> NamedEvents<'_> {
+        NamedEvents { inner: &self.inner }
     }
 
     /// Schedules: recurring jobs, by cron expression or interval.

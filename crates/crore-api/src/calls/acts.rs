@@ -1,22 +1,26 @@
-//! Actions on jobs: cancel, retry, delete and change, for one job or for all that match.
+//! Actions on jobs: cancel, retry, delete, change and replay, for one job or for all that match.
 
-use crore::actions::{ActionResult, BulkMode, BulkProgress, JobAction, JobChanges, JobFilter};
+use crore::actions::{
+    ActionResult, BulkMode, BulkProgress, BulkTask, JobAction, JobChanges, JobFilter,
+};
+use crore::replay::BulkReplay;
 use crore_core::machine::Refusal;
 use crore_core::{Code, Invalid, JobId, Name, SearchFilter, State};
+use crore_wire::api::replay::ReplayAll;
 use crore_wire::api::{act as wire, enums};
 use futures_util::stream::{Stream, unfold};
 use tokio::sync::mpsc;
 
 use super::jobs::check_names;
-use crate::{Api, Fault, Grant};
+use crate::{Api, Fault, Grant, Scope};
 
 /// An action on all jobs that match a filter.
 #[derive(Debug, Clone)]
 pub struct BulkAction {
     /// Selects the jobs.
     pub filter: JobFilter,
-    /// The action.
-    pub act: JobAction,
+    /// The task.
+    pub task: BulkTask,
     /// Whether the action is applied, or only counted.
     pub run: BulkMode,
 }
@@ -42,7 +46,8 @@ impl Api {
     ) -> Result<Option<State>, Fault> {
         check_act(grant, act)?;
         self.check_jobs(grant, &[id]).await?;
-        match self.engine().jobs().act(id.into(), act).await? {
+        let caller = grant.who().to_string();
+        match self.engine().jobs().by(&caller).act(id.into(), act).await? {
             ActionResult::Applied(state) => Ok(state),
             ActionResult::NotFound => Err(Fault::missing(format!("job {id}"))),
             ActionResult::Refused { refusal, state } => {
@@ -59,8 +64,9 @@ impl Api {
         mut bulk: BulkAction,
     ) -> Result<wire::Progress, Fault> {
         restrict_bulk(grant, &mut bulk)?;
-        let BulkAction { filter, act, run } = &bulk;
-        Ok(progress(self.engine().jobs().act_on_all(filter, act, *run, |_| true).await?))
+        let BulkAction { filter, task, run } = &bulk;
+        let caller = grant.who().to_string();
+        Ok(progress(self.engine().jobs().by(&caller).run_bulk(filter, task, *run, |_| true).await?))
     }
 
     /// Acts on all jobs that match, and reports progress. Dropping the stream stops the action.
@@ -71,11 +77,11 @@ impl Api {
     ) -> Result<impl Stream<Item = BulkStep> + use<>, Invalid> {
         restrict_bulk(grant, &mut bulk)?;
         let (sender, receiver) = mpsc::unbounded_channel();
-        let engine = self.engine().clone();
+        let (engine, caller) = (self.engine().clone(), grant.who().to_string());
         tokio::spawn(async move {
-            let BulkAction { filter, act, run } = bulk;
+            let BulkAction { filter, task, run } = bulk;
             let step = |so_far| sender.send(BulkStep::Progress(progress(so_far))).is_ok();
-            let last = match engine.jobs().act_on_all(&filter, &act, run, step).await {
+            let last = match engine.jobs().by(&caller).run_bulk(&filter, &task, run, step).await {
                 Ok(all) => BulkStep::Done(progress(all)),
                 Err(error) => BulkStep::Failed(error.into()),
             };
@@ -97,6 +103,24 @@ fn check_act(grant: &Grant, act: &JobAction) -> Result<(), Invalid> {
     }
 }
 
+/// Refuses a task that moves jobs to a queue outside the restriction, or pushes jobs without the scope `push`. The
+/// caller becomes the pusher of replays.
+fn check_task(grant: &Grant, task: &mut BulkTask) -> Result<(), Invalid> {
+    match task {
+        BulkTask::Act(act) => check_act(grant, act).map_err(|invalid| invalid.inside("change")),
+        BulkTask::Replay(replay) => {
+            if !grant.has(Scope::Push) {
+                let why = "replays need the scope `push`";
+                return Err(Invalid::new(Code::ScopeMissing, "act", why));
+            }
+            replay.pusher = grant.owner();
+            let queue = replay.edits.queue.as_ref();
+            let checked = queue.map_or(Ok(()), |queue| grant.check_queue(queue));
+            checked.map_err(|invalid| invalid.inside("replay"))
+        }
+    }
+}
+
 /// Restricts a bulk action to jobs that the caller may touch. One that names a queue or kind outside is refused.
 pub(super) fn restrict_bulk(grant: &Grant, bulk: &mut BulkAction) -> Result<(), Invalid> {
     let JobFilter { queue, kind, search, within, .. } = &mut bulk.filter;
@@ -105,7 +129,7 @@ pub(super) fn restrict_bulk(grant: &Grant, bulk: &mut BulkAction) -> Result<(), 
     let queue = queue.as_ref().map_or(Ok(()), |queue| grant.check_queue(queue));
     let kind = kind.as_ref().map_or(Ok(()), |kind| grant.check_kind(kind));
     queue.and(kind).map_err(|invalid| invalid.inside("filter"))?;
-    check_act(grant, &bulk.act).map_err(|invalid| invalid.inside("change"))?;
+    check_task(grant, &mut bulk.task)?;
     *within = grant.only().cloned();
     Ok(())
 }
@@ -153,22 +177,33 @@ impl TryFrom<&wire::ActOnAll> for BulkAction {
 
     fn try_from(request: &wire::ActOnAll) -> Result<Self, Invalid> {
         let run = if request.dry_run { BulkMode::DryRun } else { BulkMode::Apply };
-        Ok(Self { filter: filter(&request.filter)?, act: act(request)?, run })
+        Ok(Self { filter: filter(&request.filter)?, task: task(request)?, run })
     }
 }
 
-fn act(request: &wire::ActOnAll) -> Result<JobAction, Invalid> {
-    let malformed = |why: &str| Err(Invalid::new(Code::Malformed, "change", why));
-    match (request.act, &request.change) {
-        (wire::Verb::Change, Some(other)) => {
-            change(other).map_err(|invalid| invalid.inside("change"))
-        }
-        (wire::Verb::Change, None) => malformed("is required for this action"),
-        (_, Some(_)) => malformed("is not allowed for this action"),
-        (wire::Verb::Cancel, None) => Ok(JobAction::Cancel),
-        (wire::Verb::Retry, None) => Ok(JobAction::Retry),
-        (wire::Verb::Delete, None) => Ok(JobAction::Delete),
+fn task(request: &wire::ActOnAll) -> Result<BulkTask, Invalid> {
+    let malformed = |field: &str, why: &str| Err(Invalid::new(Code::Malformed, field, why));
+    if request.replay.is_some() && request.act != wire::Verb::Replay {
+        return malformed("replay", "is not allowed for this action");
     }
+    if request.change.is_some() && request.act != wire::Verb::Change {
+        return malformed("change", "is not allowed for this action");
+    }
+    let action = match (request.act, &request.change) {
+        (wire::Verb::Change, Some(other)) => {
+            change(other).map_err(|invalid| invalid.inside("change"))?
+        }
+        (wire::Verb::Change, None) => return malformed("change", "is required for this action"),
+        (wire::Verb::Cancel, _) => JobAction::Cancel,
+        (wire::Verb::Retry, _) => JobAction::Retry,
+        (wire::Verb::Delete, _) => JobAction::Delete,
+        (wire::Verb::Replay, _) => {
+            let edits = request.replay.as_ref().map(ReplayAll::read).transpose();
+            let edits = edits.map_err(|invalid| invalid.inside("replay"))?.unwrap_or_default();
+            return Ok(BulkTask::Replay(Box::new(BulkReplay { edits, pusher: None })));
+        }
+    };
+    Ok(BulkTask::Act(action))
 }
 
 /// Reads a filter. An empty one is refused unless `all` is set, because it is likely a mistake.

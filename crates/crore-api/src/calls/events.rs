@@ -1,6 +1,6 @@
 //! Live events.
 
-use crore::events::{EngineEvent, EventListener, EventType, ListenerItem};
+use crore::events::{EngineEvent, EventListener, EventType, ListenerItem, SentEvent};
 use crore_core::{Code, Name};
 use crore_wire::api::events::{self as wire, EventsQuery, What};
 use crore_wire::units::Moment;
@@ -54,9 +54,15 @@ impl Subscription {
             };
             match item {
                 ListenerItem::Event(event) if !self.matches(&event) => {}
+                ListenerItem::Sent(_) if !self.shows_sent() => {}
                 item => return Some(item),
             }
         }
+    }
+
+    /// Sent events belong to no queue: only a caller that may see all jobs, and asked for all, gets them.
+    fn shows_sent(&self) -> bool {
+        self.queue.is_none() && self.kind.is_none() && self.grant.only().is_none()
     }
 
     fn matches(&self, event: &EngineEvent) -> bool {
@@ -83,4 +89,9 @@ pub fn event(event: &EngineEvent) -> wire::Event {
         state,
         at: Moment(event.at),
     }
+}
+
+/// A sent event in the structure of the native API.
+pub fn sent_event(event: &SentEvent) -> wire::SentEvent {
+    wire::SentEvent { name: event.name.to_string(), at: Moment(event.at) }
 }

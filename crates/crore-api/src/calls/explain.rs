@@ -3,8 +3,9 @@
 mod waits;
 
 use crore::explain::{AwaitedDependency, AwaitedTarget, Reason};
+use crore_core::event::OnEventTimeout;
 use crore_core::job::EndReason;
-use crore_core::{JobId, Time};
+use crore_core::{AwaitedEvent, JobId, Time};
 use crore_wire::api::enums;
 use crore_wire::api::job::{self as wire, Explanation};
 use crore_wire::units::Moment;
@@ -93,6 +94,9 @@ fn reason(reason: &Reason) -> wire::Reason {
             };
             ("waits-for", format!("waiting for {left} of {of} dependencies{broken}"))
         }
+        Reason::WaitsForEvent { awaited, until } => {
+            ("waits-for-event", waits_for_event(awaited, *until))
+        }
         Reason::DueAt { at, after, attempts, error } => {
             let mut detail = format!("due at {}, in {}", Moment(*at), after.roughly());
             if *attempts > 0 {
@@ -107,6 +111,12 @@ fn reason(reason: &Reason) -> wire::Reason {
             let most =
                 most.map_or("rate".to_owned(), |most| format!("{running} of {most} running"));
             ("limited", format!("limit `{}`{value} reached: {most}", key.limit))
+        }
+        Reason::KeyPaused { key, until } => {
+            let value = key.value.as_ref().map_or(String::new(), |value| format!(" for `{value}`"));
+            let detail =
+                format!("limit `{}`{value} is exhausted until {}", key.limit, Moment(*until));
+            ("limit-paused", detail)
         }
         Reason::Behind { jobs, or_more } => {
             let more = if *or_more { " or more" } else { "" };
@@ -137,6 +147,19 @@ fn reason(reason: &Reason) -> wire::Reason {
         ),
     };
     wire::Reason { reason: code.to_owned(), detail, on: Vec::new() }
+}
+
+fn waits_for_event(awaited: &AwaitedEvent, until: Option<Time>) -> String {
+    let name = &awaited.name;
+    let then = match awaited.on_timeout {
+        OnEventTimeout::Run => "then it runs without the event",
+        OnEventTimeout::Cancel => "then it is cancelled",
+        OnEventTimeout::Dead => "then it is dead",
+    };
+    let until = until.map_or("without a time-out".to_owned(), |until| {
+        format!("until {}, {then}", Moment(until))
+    });
+    format!("waiting for the event `{name}`, {until}; release it: crore event send '{name}'")
 }
 
 fn ended(at: Option<Time>, why: Option<EndReason>) -> String {

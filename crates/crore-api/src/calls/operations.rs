@@ -46,14 +46,14 @@ impl Api {
         let engine = self.engine();
         let start = engine.status().now();
         let mut is_complete = true;
-        let BulkAction { filter, act, .. } = &bulk;
+        let BulkAction { filter, task, .. } = &bulk;
         let step = |so_far: BulkProgress| {
             let is_spent = so_far.examined >= PREVIEW.jobs as u64
                 || engine.status().now().since(start) >= PREVIEW.time;
             is_complete = !is_spent;
             is_complete
         };
-        let counted = engine.jobs().act_on_all(filter, act, BulkMode::DryRun, step).await?;
+        let counted = engine.jobs().run_bulk(filter, task, BulkMode::DryRun, step).await?;
         let samples = self.samples(filter).await?;
         Ok(BulkPreview {
             scanned: counted.examined,
@@ -136,12 +136,13 @@ impl Api {
     }
 
     async fn run_operation(self, id: Name, handle: Arc<OperationHandle>, bulk: BulkAction) {
-        let BulkAction { filter, act, run } = bulk;
+        let BulkAction { filter, task, run } = bulk;
         let step = |so_far| {
             handle.progress(so_far);
             !handle.is_cancelled() && !self.is_closing()
         };
-        let ended = self.engine().jobs().act_on_all(&filter, &act, run, step).await;
+        let caller = format!("operation {id} by {}", handle.now().by);
+        let ended = self.engine().jobs().by(&caller).run_bulk(&filter, &task, run, step).await;
         let now = self.engine().status().now();
         let operation = handle.end(|operation| {
             operation.ended_at = Some(Moment(now));

@@ -49,7 +49,7 @@ impl Api {
     }
 
     /// Whether a token of the caller's name pushed the job or its parent, and may push.
-    async fn is_pusher(&self, grant: &Grant, job: &Job) -> Result<bool, crore::Error> {
+    pub(super) async fn is_pusher(&self, grant: &Grant, job: &Job) -> Result<bool, crore::Error> {
         let owns = |job: &Job| job.spec.pusher.is_some() && job.spec.pusher == grant.owner();
         if !grant.has(Scope::Push) || owns(job) {
             return Ok(grant.has(Scope::Push));

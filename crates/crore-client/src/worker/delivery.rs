@@ -1,12 +1,14 @@
 //! A delivery to a handler, and its outcome.
 
+use std::collections::BTreeMap;
 use std::fmt::Display;
 use std::sync::Arc;
 use std::time::Duration;
 
+use crore_core::limit::PauseEnd;
 use crore_core::machine::{self, RetryDirective};
-use crore_core::{Encoding, JobId, Payload, Span};
-use crore_wire::worker::{JobDelivery, WorkerNote};
+use crore_core::{Encoding, JobId, Name, Payload, Span};
+use crore_wire::worker::{DeliveredEvent, JobDelivery, WorkerNote};
 use serde::de::DeserializeOwned;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
@@ -68,6 +70,11 @@ impl Delivery {
         Ok(serde_json::from_slice(self.payload())?)
     }
 
+    /// The event that the job waited for; `None` also after a time-out.
+    pub fn event(&self) -> Option<&DeliveredEvent> {
+        self.0.job.event.as_ref()
+    }
+
     /// When the run times out; `None`: never.
     pub fn deadline(&self) -> Option<Instant> {
         self.0.deadline
@@ -100,11 +107,12 @@ impl Delivery {
 pub struct Outcome {
     pub(super) outcome: machine::Outcome,
     pub(super) on_done: Vec<v1::NewJob>,
+    pub(super) costs: BTreeMap<String, u32>,
 }
 
 impl Outcome {
     const fn new(outcome: machine::Outcome) -> Self {
-        Self { outcome, on_done: Vec::new() }
+        Self { outcome, on_done: Vec::new(), costs: BTreeMap::new() }
     }
 
     /// The job is done.
@@ -153,6 +161,22 @@ impl Outcome {
     /// The job is handed back unfinished, without using an attempt.
     pub fn interrupted() -> Self {
         Self::new(machine::Outcome::Interrupted)
+    }
+
+    /// The job's key under a limit is exhausted for this time (at most 31 days): no job under it starts before. The job
+    /// returns to its place without using an attempt.
+    pub fn exhausted(limit: &str, span: Duration) -> Result<Self, Error> {
+        let millis = u64::try_from(span.as_millis()).unwrap_or(u64::MAX);
+        let limit = Name::new("limit", limit);
+        let limit = limit.map_err(|invalid| Error::Malformed(invalid.to_string()))?;
+        let until = PauseEnd::After(Span::from_millis(millis));
+        Ok(Self::new(machine::Outcome::Exhausted { limit, until }))
+    }
+
+    /// Says what the run really cost under a limit that counts costs.
+    pub fn cost(mut self, limit: &str, cost: u32) -> Self {
+        self.costs.insert(limit.to_owned(), cost);
+        self
     }
 
     /// Adds a follow-up, which is pushed in the same write if the job is done.

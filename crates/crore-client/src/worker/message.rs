@@ -1,6 +1,6 @@
 //! Messages of a worker, before they are encoded for its transport.
 
-use crore_core::machine;
+use crore_core::{Invalid, Name, machine};
 use crore_wire::grpc::{follow_ups, v1};
 use crore_wire::worker::{self, DeliveryRef, Hello, WorkerMessage, WorkerNote};
 
@@ -34,10 +34,13 @@ impl From<OutgoingMessage> for WorkerMessage {
 
 impl From<DeliveryReport> for worker::WorkerReport {
     fn from(
-        DeliveryReport { held, outcome: Outcome { outcome, on_done } }: DeliveryReport,
+        DeliveryReport { held, outcome: Outcome { outcome, on_done, costs } }: DeliveryReport,
     ) -> Self {
-        let report = follow_ups("on_done", on_done)
-            .map(|on_done| machine::Report { on_done, ..outcome.into() });
+        let report = follow_ups("on_done", on_done).and_then(|on_done| {
+            let cost = |(limit, cost): (String, u32)| Ok((Name::new("costs", &limit)?, cost));
+            let costs = costs.into_iter().map(cost).collect::<Result<_, Invalid>>()?;
+            Ok(machine::Report { on_done, costs, ..outcome.into() })
+        });
         Self { held, report }
     }
 }
@@ -57,9 +60,10 @@ impl From<OutgoingMessage> for v1::WorkerSays {
 
 impl From<DeliveryReport> for v1::Report {
     fn from(
-        DeliveryReport { held, outcome: Outcome { outcome, on_done } }: DeliveryReport,
+        DeliveryReport { held, outcome: Outcome { outcome, on_done, costs } }: DeliveryReport,
     ) -> Self {
         let v1::Held { id, delivery } = held.into();
-        Self { id, delivery, outcome: Some(outcome.into()), on_done, on_dead: Vec::new() }
+        let costs = costs.into_iter().collect();
+        Self { id, delivery, outcome: Some(outcome.into()), on_done, on_dead: Vec::new(), costs }
     }
 }

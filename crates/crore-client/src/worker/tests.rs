@@ -86,6 +86,7 @@ pub(super) fn job(id: u64) -> JobDelivery {
         labels: BTreeMap::new(),
         trace: None,
         handler: None,
+        event: None,
     }
 }
 

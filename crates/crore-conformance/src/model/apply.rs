@@ -179,6 +179,6 @@ impl ObservedStore {
             reason: (!then.is_empty()).then(|| "other".into()),
         };
         let [on_done, on_dead] = [self.new_jobs(then, 0), self.new_jobs(then, 0)];
-        Report { outcome, on_done, on_dead, details }
+        Report { on_done, on_dead, details, ..outcome.into() }
     }
 }

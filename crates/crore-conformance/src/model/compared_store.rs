@@ -4,7 +4,7 @@ use crore_core::push::NewGroup;
 use crore_core::{Batch, Clock, JobId, Span, Time};
 use crore_store::jobs::{Claim, JobSelector, Renew};
 use crore_store::registry::{self, Define, Defined};
-use crore_store::{Error, Jobs, Registry, Store, Upkeep, Views};
+use crore_store::{Error, Events, Jobs, Registry, Store, Upkeep, Views};
 use crore_testkit::FakeClock;
 
 use super::normalize::NormalResponse;
@@ -13,17 +13,20 @@ use super::op::{DefinitionOp, GroupOpenness, GuardOp, ModelOp, PlannedJob, Steps
 use super::samples;
 use super::shrink::SeenCounts;
 
-/// The traits of a store; the last two only of a whole one.
+/// The traits of a store; the rest only of a whole one.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct StoreTraits<'a> {
     pub(super) jobs: &'a dyn Jobs,
     pub(super) registry: &'a dyn Registry,
-    pub(super) rest: Option<(&'a dyn Upkeep, &'a dyn Views)>,
+    pub(super) rest: Option<WholeStore<'a>>,
 }
+
+/// The traits of a whole store only.
+pub(super) type WholeStore<'a> = (&'a dyn Upkeep, &'a dyn Views, &'a dyn Events);
 
 /// All traits of a store.
 pub(super) fn whole<S: Store>(store: &S) -> StoreTraits<'_> {
-    StoreTraits { jobs: store, registry: store, rest: Some((store, store)) }
+    StoreTraits { jobs: store, registry: store, rest: Some((store, store, store)) }
 }
 
 /// A store, and everything observed of it.
@@ -72,12 +75,16 @@ impl<'a> ComparedStore<'a> {
             ModelOp::Advance(_) => Ok(NormalResponse::Nothing),
             ModelOp::Look => self.read_all().await,
             ModelOp::Holders => self.holders().await,
+            ModelOp::Event(event) => match self.traits.rest {
+                Some((.., store)) => self.event(store, event).await,
+                None => Ok(NormalResponse::Nothing),
+            },
             ModelOp::Upkeep(upkeep) => match self.traits.rest {
-                Some((store, _)) => self.upkeep(store, upkeep).await,
+                Some((store, ..)) => self.upkeep(store, upkeep).await,
                 None => Ok(NormalResponse::Nothing),
             },
             ModelOp::View(view) => match self.traits.rest {
-                Some((_, store)) => self.view(store, view).await,
+                Some((_, store, _)) => self.view(store, view).await,
                 None => Ok(NormalResponse::Nothing),
             },
         }

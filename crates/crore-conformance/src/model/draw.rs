@@ -1,6 +1,7 @@
 //! Random operations, weighted so that interesting interactions are frequent. The first alternative of each
 //! choice is the simplest, since shrinking moves towards it.
 
+use crore_core::event::OnEventTimeout;
 use crore_core::job::{
     DEFAULT_LEASE, DependencyCondition, JobRetention, Lapse, ReportFencing, ResultRetention,
     StartDeadline,
@@ -19,7 +20,7 @@ use proptest::strategy::Union;
 
 use super::op::{DecisionBasis, JobEventOp, NameIndex, PlannedPolicy, UpkeepOp, ViewOp};
 use super::op::{
-    DefinitionOp, DependencyPick, EventTarget, GroupOpenness, GroupPick, GuardOp, ModelOp,
+    DefinitionOp, DependencyPick, EventOp, EventTarget, GroupOpenness, GroupPick, GuardOp, ModelOp,
     PlannedDue, PlannedJob, PlannedOutcome, StepsBack, WriteOp,
 };
 use super::samples;
@@ -63,6 +64,7 @@ fn op() -> impl Strategy<Value = ModelOp> {
         3 => vec(definition(), 1..=2).prop_map(ModelOp::Define),
         1 => Just(ModelOp::Look),
         1 => Just(ModelOp::Holders),
+        5 => event().prop_map(ModelOp::Event),
         5 => upkeep().prop_map(ModelOp::Upkeep),
         5 => view().prop_map(ModelOp::View),
     ]
@@ -227,13 +229,13 @@ fn plan() -> BoxedStrategy<PlannedJob> {
         option::weighted(0.2, (0..2_u8, 0..3_u8)),
         limits(),
         option::weighted(0.3, 0..samples::REQUIRED.len() as NameIndex),
-        option::weighted(0.4, group_pick()),
+        (option::weighted(0.3, awaited()), option::weighted(0.4, group_pick())),
         after(),
         policy(),
     );
     (position, keys)
         .prop_map(|((queue, kind, priority, payload, (due, deadline)), keys)| {
-            let (unique, client_id, limits, worker_version, group, after, policy) = keys;
+            let (unique, client_id, limits, worker_version, (event, group), after, policy) = keys;
             PlannedJob {
                 queue,
                 kind,
@@ -245,6 +247,7 @@ fn plan() -> BoxedStrategy<PlannedJob> {
                 client_id,
                 limits,
                 worker_version,
+                event,
                 group,
                 after,
                 policy,
@@ -342,6 +345,22 @@ fn definition() -> impl Strategy<Value = DefinitionOp> {
             joint,
         },
     )
+}
+
+fn event() -> impl Strategy<Value = EventOp> {
+    let keep = select(vec![Span::ZERO, SECOND, MINUTE, HOUR]);
+    let count = prop_oneof![1 => 0..4_usize, 3 => Just(100)];
+    prop_oneof![
+        4 => (0..2_u8, 0..5_u8, keep, count)
+            .prop_map(|(name, payload, keep, count)| EventOp::Send { name, payload, keep, count }),
+        4 => prop_oneof![1 => 0..3_usize, 2 => Just(100)].prop_map(EventOp::Release),
+        1 => (0..2_u8).prop_map(EventOp::Remove),
+        1 => (1..3_usize).prop_map(EventOp::List),
+    ]
+}
+
+fn awaited() -> impl Strategy<Value = (NameIndex, Option<Span>, OnEventTimeout)> {
+    (0..2_u8, option::of(span()), select(OnEventTimeout::ALL.to_vec()))
 }
 
 fn upkeep() -> impl Strategy<Value = UpkeepOp> {

@@ -24,6 +24,7 @@
 mod apply;
 mod compared_store;
 mod draw;
+mod event;
 mod normalize;
 mod observed;
 mod op;

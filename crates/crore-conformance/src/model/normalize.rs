@@ -6,7 +6,10 @@ use std::sync::Arc;
 use crore_core::group::{Group, SEALED_GROUP_LABEL};
 use crore_core::job::{Dependency, DependencyTarget, Job, Spec};
 use crore_core::machine::Refusal;
-use crore_core::{Code, Delivery, GroupId, JobId, Name, Revision, Time};
+use crore_core::{
+    Code, Delivery, EventId, EventWait, GroupId, JobId, KeptEvent, Name, Revision, Time,
+};
+use crore_store::events::{Released, SendResult};
 use crore_store::jobs::{Applied, Claimed, Pushed, PushedBatch, Renewed};
 use crore_store::registry::{Defined, RegistryEntry, RegistryTable};
 use crore_store::upkeep::{Lapses, Lead, Promoted};
@@ -39,6 +42,9 @@ pub(super) enum NormalResponse {
     Counts(Vec<JobCount>),
     RequiredVersions(Vec<RequiredVersion>),
     Entries(Vec<RegistryEntry>),
+    Sent(SendResult),
+    Released(Released),
+    Events(Vec<KeptEvent>),
     /// A response that the contract forbids.
     Wrong(String),
 }
@@ -46,6 +52,10 @@ pub(super) enum NormalResponse {
 impl ObservedStore {
     pub(super) fn job_id(&mut self, id: JobId) -> JobId {
         JobId(self.jobs.position(id))
+    }
+
+    pub(super) fn event_id(&mut self, id: EventId) -> EventId {
+        EventId(self.events.position(id))
     }
 
     fn group_id(&mut self, id: GroupId) -> GroupId {
@@ -124,6 +134,9 @@ impl ObservedStore {
         job.live.delivery = self.delivery(job.live.delivery);
         for attempt in &mut job.live.history {
             attempt.delivery = self.delivery(attempt.delivery);
+        }
+        if let Some(EventWait::Received(event)) = job.live.event.as_deref_mut() {
+            event.id = self.event_id(event.id);
         }
         if job.result_at(now).is_none() {
             job.live.result = None;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crore_core::{Delivery, GroupId, Job, JobId, Name, Revision};
+use crore_core::{AwaitedEvent, Delivery, EventId, GroupId, Job, JobId, Name, Revision};
 
 use super::op::{DependencyPick, GroupPick, PlannedJob, StepsBack};
 use super::samples;
@@ -51,6 +51,7 @@ impl<T: Ord + Copy> ObservedIds<T> {
 pub(super) struct ObservedStore {
     pub(super) jobs: ObservedIds<JobId>,
     pub(super) groups: ObservedIds<GroupId>,
+    pub(super) events: ObservedIds<EventId>,
     pub(super) deliveries: ObservedIds<Delivery>,
     pub(super) revisions: BTreeMap<(RegistryTable, Name), ObservedIds<Revision>>,
     /// The job of each delivery.
@@ -129,6 +130,9 @@ fn spec(plan: &PlannedJob) -> Spec {
     spec.client_id = plan.client_id.map(samples::client_id);
     spec.limits = plan.limits.iter().copied().map(samples::limit_key).collect();
     spec.worker_version = plan.worker_version.map(|n| Box::new(samples::worker_version(n)));
+    spec.wait_for = plan.event.map(|(name, timeout, on_timeout)| {
+        Box::new(AwaitedEvent { name: samples::event(name), timeout, on_timeout })
+    });
     let policy = &plan.policy;
     spec.retry.max_attempts = policy.max_attempts;
     spec.lease = policy.lease;

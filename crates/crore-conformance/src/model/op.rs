@@ -4,6 +4,7 @@
 //! the newest one seen so far, modulo how many there are. References are therefore valid for every store,
 //! whatever its ids look like, and stay valid when earlier operations are removed.
 
+use crore_core::event::OnEventTimeout;
 use crore_core::job::{
     DEFAULT_LEASE, DependencyCondition, DueTime, JobRetention, Lapse, ReportFencing,
     ResultRetention, StartDeadline,
@@ -40,8 +41,25 @@ pub(super) enum ModelOp {
     Look,
     /// Reads the holder of each unique key that jobs are drawn with.
     Holders,
+    Event(EventOp),
     Upkeep(UpkeepOp),
     View(ViewOp),
+}
+
+/// Operations on events, of a whole store only.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum EventOp {
+    Send {
+        name: NameIndex,
+        payload: u8,
+        keep: Span,
+        /// Maximum number of events.
+        count: usize,
+    },
+    Release(usize),
+    Remove(NameIndex),
+    /// All pages of this size.
+    List(usize),
 }
 
 /// Upkeep operations, of a whole store only.
@@ -116,6 +134,7 @@ pub(super) struct PlannedJob {
     /// Limits, sorted by name, each with its key value.
     pub(super) limits: Vec<(NameIndex, Option<NameIndex>)>,
     pub(super) worker_version: Option<NameIndex>,
+    pub(super) event: Option<(NameIndex, Option<Span>, OnEventTimeout)>,
     pub(super) group: Option<GroupPick>,
     pub(super) after: Vec<(DependencyPick, DependencyCondition)>,
     pub(super) policy: PlannedPolicy,

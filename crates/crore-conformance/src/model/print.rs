@@ -6,7 +6,7 @@ use crore_store::registry::RegistryValue;
 
 use super::op::{DecisionBasis, JobEventOp, PlannedPolicy, UpkeepOp, ViewOp};
 use super::op::{
-    DefinitionOp, DependencyPick, EventTarget, GroupOpenness, GroupPick, GuardOp, ModelOp,
+    DefinitionOp, DependencyPick, EventOp, EventTarget, GroupOpenness, GroupPick, GuardOp, ModelOp,
     PlannedDue, PlannedJob, PlannedOutcome, WriteOp,
 };
 use super::samples;
@@ -75,8 +75,22 @@ impl Display for ModelOp {
             Self::Advance(span) => write!(f, "{span:?} pass"),
             Self::Look => f.write_str("look at every job"),
             Self::Holders => f.write_str("read the holder of each unique key"),
+            Self::Event(event) => write!(f, "{event}"),
             Self::Upkeep(upkeep) => write!(f, "{upkeep}"),
             Self::View(view) => write!(f, "{view}"),
+        }
+    }
+}
+
+impl Display for EventOp {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Send { name, payload, keep, count } => {
+                write!(f, "send e{name} with payload {payload}, kept for {keep:?}, of {count}")
+            }
+            Self::Release(n) => write!(f, "release {n}"),
+            Self::Remove(name) => write!(f, "remove e{name}"),
+            Self::List(n) => write!(f, "read the kept events by {n}"),
         }
     }
 }
@@ -150,6 +164,10 @@ impl Display for PlannedJob {
         }
         if let Some(version) = self.worker_version {
             write!(f, " for versions {}", samples::worker_version(version))?;
+        }
+        if let Some((name, timeout, then)) = self.event {
+            write!(f, " waits for e{name}")?;
+            timeout.map_or(Ok(()), |timeout| write!(f, " for {timeout:?}, then {then:?}"))?;
         }
         self.group.map_or(Ok(()), |group| write!(f, " in {group}"))?;
         for (pick, needs) in &self.after {

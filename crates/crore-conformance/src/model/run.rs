@@ -160,7 +160,9 @@ impl ComparedStore<'_> {
             let group = self.traits.registry.group(id).await?;
             seen.push((format!("group g{n}"), normalize::group(group)));
         }
-        if let Some((_, views)) = self.traits.rest {
+        if let Some((_, views, events)) = self.traits.rest {
+            let events = events.events(None, 100).await?;
+            seen.push(("the kept events".to_owned(), self.observed.kept(events)));
             seen.push(("the counts".to_owned(), NormalResponse::Counts(views.counts(None).await?)));
             let required = NormalResponse::RequiredVersions(views.required_versions(None).await?);
             seen.push(("the required versions".to_owned(), required));

@@ -28,6 +28,10 @@ pub(super) fn worker(word: NameIndex) -> Name {
     name('w', word)
 }
 
+pub(super) fn event(word: NameIndex) -> Name {
+    name('e', word)
+}
+
 /// Payload bytes that a store might corrupt.
 pub(super) fn payload(n: u8) -> Payload {
     match n {

@@ -96,6 +96,7 @@ fn visit_refs(op: &mut ModelOp, visit: &mut impl FnMut(RefKind, &mut StepsBack))
         | ModelOp::Advance(_)
         | ModelOp::Look
         | ModelOp::Holders
+        | ModelOp::Event(_)
         | ModelOp::Upkeep(_)
         | ModelOp::View(_) => {}
     }

@@ -40,9 +40,10 @@ enum OpFamily {
     Upkeep,
     Views,
     Versions,
+    Events,
 }
 
-const FAMILIES: usize = 17;
+const FAMILIES: usize = OpFamily::Events as usize + 1;
 
 /// The families of a case, one bit each. Shrinking removes families one at a time.
 #[derive(Debug, Clone, Copy)]
@@ -59,6 +60,7 @@ impl Swarm {
                 OpFamily::Upkeep,
                 OpFamily::Views,
                 OpFamily::Versions,
+                OpFamily::Events,
             ];
             let beyond = whole.iter().fold(0, |bits, family| bits | bit(*family));
             let swarm = if more { some | others } else { some };
@@ -89,6 +91,7 @@ impl Swarm {
                 !definitions.is_empty()
             }
             ModelOp::Renew(_) => self.has(OpFamily::Renewals),
+            ModelOp::Event(_) => self.has(OpFamily::Events),
             ModelOp::Upkeep(_) => self.has(OpFamily::Upkeep),
             ModelOp::View(_) => self.has(OpFamily::Views),
             ModelOp::Claim { versions, .. } => {
@@ -151,6 +154,7 @@ impl Swarm {
             plan.unique = plan.unique.take().filter(|_| self.has(OpFamily::Unique));
             plan.client_id = plan.client_id.filter(|_| self.has(OpFamily::ClientIds));
             plan.group = plan.group.filter(|_| self.has(OpFamily::Groups));
+            plan.event = plan.event.filter(|_| self.has(OpFamily::Events));
             plan.worker_version = plan.worker_version.filter(|_| self.has(OpFamily::Versions));
             plan.limits.retain(|_| self.has(OpFamily::Limits));
             plan.after.retain(|(pick, _)| {

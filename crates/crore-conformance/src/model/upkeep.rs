@@ -25,7 +25,7 @@ impl ComparedStore<'_> {
             Op::Promote(n) => Ok(NormalResponse::Promoted(store.promote(*n).await?)),
             Op::Lapsed(n) => {
                 let lapses = store.lapsed(*n).await?;
-                let others = lapses.broken.len() + lapses.expired.len();
+                let others = lapses.broken.len() + lapses.expired.len() + lapses.timed_out.len();
                 Ok(NormalResponse::Number(lapses.lapsed.len() + others))
             }
             Op::ExpireLeases => self.expire_leases(store).await,
@@ -38,13 +38,15 @@ impl ComparedStore<'_> {
 
     /// Decides all jobs that need a decision, ordered by id, since the contract defines no order.
     async fn expire_leases(&mut self, store: &dyn Upkeep) -> Result<NormalResponse, Error> {
-        let Lapses { now, lapsed, broken, expired, next_at } = store.lapsed(ALL).await?;
-        let mut all: Vec<&Job> = lapsed.iter().chain(&broken).chain(&expired).collect();
+        let Lapses { now, lapsed, broken, expired, timed_out, next_at } = store.lapsed(ALL).await?;
+        let decisions = lapsed.iter().chain(&broken).chain(&expired).chain(&timed_out);
+        let mut all: Vec<&Job> = decisions.collect();
         all.sort_by_key(|job| self.observed.job_id(job.id));
         let event = |job: &Job| match job.live.state {
             State::Running => JobEvent::Lapsed(job.live.delivery),
             _ if job.live.broken => JobEvent::Broken,
-            _ => JobEvent::Expired(now),
+            _ if job.live.is_expired(now) => JobEvent::Expired(now),
+            _ => JobEvent::EventTimedOut(now),
         };
         let decided =
             all.iter().map(|job| decide(job, &event(job), FIXED_JITTER).map(StoreWrite::Job));
@@ -52,7 +54,8 @@ impl ComparedStore<'_> {
         let lapsed = self.observed.unordered(lapsed, now);
         let broken = self.observed.unordered(broken, now);
         let expired = self.observed.unordered(expired, now);
-        let lapses = Lapses { now, lapsed, broken, expired, next_at };
+        let timed_out = self.observed.unordered(timed_out, now);
+        let lapses = Lapses { now, lapsed, broken, expired, timed_out, next_at };
         Ok(NormalResponse::LeasesExpired(lapses, applied))
     }
 }

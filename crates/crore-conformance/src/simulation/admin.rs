@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crore_core::job::DueTime;
-use crore_core::limit::{Limit, Matcher, Rate};
+use crore_core::limit::{JobField, Limit, Matcher, Rate};
 use crore_core::machine::{JobEdit, JobEvent};
 use crore_core::schedule::{Missed, Timing};
 use crore_core::{Clock, Job, JobId, Name, Span};
@@ -164,7 +164,9 @@ async fn event(
             let mut spec = (*job.spec).clone();
             spec.queue = queue.clone().unwrap_or(spec.queue);
             spec.priority = priority.unwrap_or(spec.priority);
-            spec.limits = limits.clone().unwrap_or(spec.limits);
+            if let Some(limits) = limits {
+                (spec.limits, spec.costs) = (limits.clone(), None);
+            }
             let edit = JobEdit { spec: Some(Arc::new(spec)), due: *due };
             (Some(job), JobEvent::Edit(edit))
         }),
@@ -340,7 +342,10 @@ fn limit(context: &mut SimContext) -> Define {
         (rate.is_none() || context.rng.one_in(2)).then(|| context.rng.between(0, 3) as u32);
     let known = context.limits.iter().find(|(known, _)| *known == name);
     let matcher = known.map_or_else(Matcher::default, |(_, limit)| limit.matcher.clone());
-    let limit = Limit { matcher, rate, concurrency, per: None };
+    // An engine would compute the costs of its jobs from their payloads.
+    let has_cost = rate.is_some() && !context.has_engine && context.rng.one_in(2);
+    let cost = has_cost.then(|| JobField::parse("payload.n").expect("a field"));
+    let limit = Limit { matcher, rate, cost, concurrency, per: None };
     let mut define = Define::set(name, RegistryValue::Limit(limit));
     define.expires_after = context.rng.one_in(6).then(|| Span::from_secs(5));
     define
@@ -403,6 +408,7 @@ pub fn recorded_content(define: &Define) -> DefinitionContent {
                 count: rate.count,
                 every: rate.every,
                 burst: rate.burst,
+                counts_costs: limit.cost.is_some(),
             }),
         },
         DefineAction::Set(RegistryValue::Queue(settings)) => {

@@ -44,8 +44,10 @@ pub enum Generation {
     /// One stream of numbers per step and purpose, so that removing a step changes no number of another.
     Second,
     /// As the second, and some jobs have deadlines.
-    #[default]
     Third,
+    /// As the third, and some jobs wait for events.
+    #[default]
+    Fourth,
 }
 
 impl Generation {
@@ -55,6 +57,7 @@ impl Generation {
             1 => Some(Self::First),
             2 => Some(Self::Second),
             3 => Some(Self::Third),
+            4 => Some(Self::Fourth),
             _ => None,
         }
     }
@@ -97,6 +100,8 @@ pub struct JobFeatures {
     pub delays: bool,
     /// Whether some jobs have a deadline for their start.
     pub deadlines: bool,
+    /// Whether some jobs wait for events; only if callers use a store without an engine.
+    pub events: bool,
     /// Maximum attempts of a job.
     pub attempts: u32,
     /// Length of leases.
@@ -200,8 +205,11 @@ impl SimConfig {
             config.faults.draw_second_generation(&mut SimRng::new(seed ^ 0x0bad_cafe));
             config.jobs.versions = SimRng::new(seed ^ 0x0ddb_a115).one_in(3);
         }
-        if generation == Generation::Third {
+        if matches!(generation, Generation::Third | Generation::Fourth) {
             config.jobs.deadlines = SimRng::new(seed ^ 0x0dea_d11e).one_in(3);
+        }
+        if generation == Generation::Fourth {
+            config.jobs.events = SimRng::new(seed ^ 0x0000_ca11).one_in(3);
         }
         if config.store.durability != StoreDurability::Always {
             config.faults = config.faults.without_power_cuts();
@@ -236,6 +244,7 @@ impl SimConfig {
             ("priorities", jobs.priorities),
             ("delays", jobs.delays),
             ("deadlines", jobs.deadlines),
+            ("events", jobs.events),
             ("jobs without a lease", jobs.fire_and_forget),
             ("unique keys", jobs.keys.is_some()),
             ("groups", jobs.groups),
@@ -291,6 +300,7 @@ impl JobFeatures {
             priorities: half(rng),
             delays: half(rng),
             deadlines: false,
+            events: false,
             attempts: rng.choose([1, 2, 3, 20]),
             lease: rng.choose([
                 Span::from_millis(50),

@@ -16,6 +16,7 @@ use crore_testkit::history::{PendingCall, RecordedFault, RecordedOp, RecordedRes
 use super::config::{Generation, SimConfig};
 use super::coverage::{CallerAction, Coverage, RareSituation, SimFault};
 use super::engine::{EngineWaiter, SimulatedEngine};
+use super::events::KnownEvent;
 use super::process::NODE;
 use super::rng::SimRng;
 use super::subject::{OpenStore, StoreLoops};
@@ -71,6 +72,8 @@ pub(super) struct KnownToCallers {
     new_ids: BTreeSet<JobId>,
     /// Groups that are still open.
     pub(super) groups: Vec<GroupId>,
+    /// Events that were sent or may have been.
+    pub(super) events: Vec<KnownEvent>,
     /// The state of each worker.
     pub(super) workers: Vec<WorkerState>,
     /// The newest delivery seen of each job.

@@ -22,7 +22,7 @@ use super::faults::COMPACT_TURNS;
 use super::process::{NODE, ProcessEnd};
 use super::pusher::{self, recorded_push};
 use super::settle::{SettleResult, settle};
-use super::{admin, upkeep};
+use super::{admin, events, upkeep};
 
 /// After this many rounds of an hour each, no job may be left.
 const MAX_ROUNDS: usize = 60;
@@ -217,6 +217,7 @@ async fn lift_restrictions(link: CallerLink) {
 async fn run_due_upkeep(link: &CallerLink) {
     let Some(engine) = &link.engine else {
         let upkeep = async {
+            events::release(link, 1000).await?;
             upkeep::promote(link, 1000).await?;
             upkeep::expire_leases(link, 1000).await
         };
@@ -256,6 +257,7 @@ pub(super) async fn run_ready_jobs(link: CallerLink) {
             Err(error) => return call.failed(&error),
         };
         call.ok(now, RecordedResponse::Fetched(jobs.iter().map(RecordedDelivery::of).collect()));
+        jobs.iter().for_each(|job| events::check_event(&mut link.context(), job));
         if jobs.is_empty() {
             return;
         }
@@ -310,6 +312,7 @@ async fn cancel(link: CallerLink) {
     match link.store.list(query).await {
         Ok(page) => {
             for job in page.jobs {
+                events::check_not_owed(&mut link.context(), &job);
                 admin::change(&link, job.id, AdminAction::Cancel).await;
             }
         }

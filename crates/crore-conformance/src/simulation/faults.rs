@@ -81,9 +81,7 @@ impl SimEventLoop<'_> {
             // Files are reused during keeper turns, which is when a cut does the most damage.
             let turns = match context.config.generation {
                 Generation::First => context.rng.choose([0, 0, 1, COMPACT_TURNS]),
-                Generation::Second | Generation::Third => {
-                    context.rng.choose([0, 1, COMPACT_TURNS, COMPACT_TURNS])
-                }
+                _ => context.rng.choose([0, 1, COMPACT_TURNS, COMPACT_TURNS]),
             };
             (context.rng.between(1, 5 + 2 * turns as u64), turns)
         };
@@ -128,7 +126,7 @@ impl SimEventLoop<'_> {
             let mut context = self.context();
             let turns = match context.config.generation {
                 Generation::First => context.rng.choose([0, 0, COMPACT_TURNS]),
-                Generation::Second | Generation::Third => context.rng.choose([0, COMPACT_TURNS]),
+                _ => context.rng.choose([0, COMPACT_TURNS]),
             };
             (context.rng.one_in(3), turns)
         };

@@ -27,6 +27,7 @@ mod drain;
 mod embedded_store;
 mod engine;
 mod event_loop;
+mod events;
 mod failure;
 mod fault_odds;
 mod faults;

@@ -19,6 +19,7 @@ use crore_testkit::history::{RecordedOp, RecordedResponse, response};
 
 use super::context::{CallerLink, SimContext, name};
 use super::coverage::{CallerAction, RareSituation};
+use super::events::draw_wait_for;
 
 const SECOND: Span = Span::from_secs(1);
 
@@ -185,6 +186,7 @@ pub(super) fn new_job(context: &mut SimContext) -> NewJob {
         let value = rng.choose([None, Some("a"), Some("b")]).map(Into::into);
         let limit = name(rng.choose(["l0", "l1"]));
         spec.limits.push(LimitKey { limit, value });
+        spec.costs = rng.one_in(2).then(|| [rng.between(0, 6) as u32].into());
     }
     if jobs.versions && rng.one_in(3) {
         // Version 2 satisfies all of them.
@@ -193,10 +195,11 @@ pub(super) fn new_job(context: &mut SimContext) -> NewJob {
         spec.worker_version = Some(Box::new(required));
     }
     if context.has_engine {
-        spec.limits = context.limits_of(&spec);
+        (spec.limits, spec.costs) = (context.limits_of(&spec), None);
         let seconds = Span::from_secs(context.rng.between(1, 30));
         spec.timeout = context.rng.one_in(6).then_some(seconds);
     }
+    spec.wait_for = draw_wait_for(context);
     let deadline = deadline(context);
     if deadline.is_some() && context.rng.one_in(2) {
         let mut next = Spec::new(context.queue(), context.kind(), payload(context));

@@ -77,7 +77,8 @@ fn repeat_command(subject: &dyn SimulatedStore, config: &SimConfig) -> String {
     let generation = match config.generation {
         Generation::First => " --generation 1",
         Generation::Second => " --generation 2",
-        Generation::Third => "",
+        Generation::Third => " --generation 3",
+        Generation::Fourth => "",
     };
     format!("{} --seed {}{generation}", subject.repeat_command(), config.seed)
 }

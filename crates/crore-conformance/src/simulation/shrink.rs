@@ -93,7 +93,7 @@ impl<S: SimulatedStore, M: FnMut() -> S> Shrinker<M> {
 type Simpler = fn(&mut SimConfig);
 
 /// Changes that make a run simpler.
-const SIMPLER: [Simpler; 26] = [
+const SIMPLER: [Simpler; 27] = [
     |config| config.callers = CallerCounts { pushers: 1, ..config.callers.clone() },
     |config| config.callers = CallerCounts { workers: 1, ..config.callers.clone() },
     |config| config.callers = CallerCounts { admins: 0, ..config.callers.clone() },
@@ -116,6 +116,7 @@ const SIMPLER: [Simpler; 26] = [
     |config| config.jobs = JobFeatures { results: false, ..config.jobs.clone() },
     |config| config.jobs = JobFeatures { unfenced: false, ..config.jobs.clone() },
     |config| config.jobs = JobFeatures { deadlines: false, ..config.jobs.clone() },
+    |config| config.jobs = JobFeatures { events: false, ..config.jobs.clone() },
     |config| config.jobs = JobFeatures { removed_when_done: false, ..config.jobs.clone() },
     |config| config.admin = AdminFeatures { cancel: false, retry: false, ..config.admin.clone() },
     |config| config.admin = AdminFeatures { delete: false, edit: false, ..config.admin.clone() },

@@ -48,7 +48,7 @@ impl SeedSweep {
     pub const fn over(seeds: Range<u64>) -> Self {
         Self {
             seeds,
-            generation: Generation::Third,
+            generation: Generation::Fourth,
             twice_every: 10,
             max_failures: 40,
             threads: None,

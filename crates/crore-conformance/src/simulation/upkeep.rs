@@ -12,6 +12,7 @@ use crore_testkit::history::{PayloadHash, RecordedOp, RecordedResponse};
 
 use super::context::{CallerLink, OpenCall, name};
 use super::coverage::CallerAction;
+use super::events;
 use super::pusher::{items, payload, recorded_push};
 use super::settle::maybe_yield;
 
@@ -39,6 +40,10 @@ pub(super) async fn turn(link: CallerLink) {
         8 => tick(&link).await,
         _ => lead(&link).await,
     };
+    let done = match done {
+        Ok(()) if link.context().config.jobs.events => events::turn(&link, n).await,
+        done => done,
+    };
     if let Err(error) = done {
         link.store_failed(&error);
     }
@@ -63,6 +68,7 @@ pub(super) async fn expire_leases(link: &CallerLink, n: usize) -> Result<(), Err
     link.context().observe_time(now);
     // No response may have named these jobs: their pushes and fetches may lack one.
     let met = lapses.lapsed.iter().chain(&lapses.broken).chain(&lapses.expired);
+    let met = met.chain(&lapses.timed_out);
     let met: Vec<_> = met.map(|job| (job.id, PayloadHash::of(&job.spec.payload))).collect();
     if !met.is_empty() {
         link.call(RecordedOp::List).ok(None, RecordedResponse::Listed(met));
@@ -71,13 +77,16 @@ pub(super) async fn expire_leases(link: &CallerLink, n: usize) -> Result<(), Err
     let lapsed = lapses.lapsed.into_iter().map(|job| (job, UpkeepDecision::Lapsed));
     let broken = lapses.broken.into_iter().map(|job| (job, UpkeepDecision::Broken));
     let expired = lapses.expired.into_iter().map(|job| (job, UpkeepDecision::Expired));
-    let noticed: Vec<(Job, UpkeepDecision)> = lapsed.chain(broken).chain(expired).collect();
+    let timed_out = lapses.timed_out.into_iter().map(|job| (job, UpkeepDecision::EventTimedOut));
+    let noticed = lapsed.chain(broken).chain(expired).chain(timed_out);
+    let noticed: Vec<(Job, UpkeepDecision)> = noticed.collect();
     let (mut writes, mut calls) = (Vec::new(), Vec::new());
     for (job, what) in noticed {
         let delivery = job.live.delivery;
         let (event, about) = match what {
             UpkeepDecision::Broken => (JobEvent::Broken, None),
             UpkeepDecision::Expired => (JobEvent::Expired(now), None),
+            UpkeepDecision::EventTimedOut => (JobEvent::EventTimedOut(now), None),
             _ => (JobEvent::Lapsed(delivery), Some(delivery)),
         };
         let rng = link.context().rng.next_u64();

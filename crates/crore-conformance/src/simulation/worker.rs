@@ -14,6 +14,7 @@ use crore_testkit::history::{PayloadHash, RecordedOp, RecordedResponse};
 
 use super::context::{CallerLink, SimContext, name};
 use super::coverage::{CallerAction, RareSituation};
+use super::events::check_event;
 use super::pusher::{items, new_job, payload, recorded_push};
 use super::settle::{SettleResult, maybe_yield, settle};
 
@@ -33,6 +34,7 @@ pub(super) async fn fetch(link: CallerLink, worker: usize) {
             {
                 return;
             }
+            jobs.iter().for_each(|job| check_event(&mut link.context(), job));
             jobs.iter().for_each(|job| hold_job(&mut link.context(), job, worker));
             for job in jobs {
                 if job.spec.lease.is_none() {
@@ -243,7 +245,9 @@ fn outcome(outcome: &machine::Outcome) -> op::RecordedOutcome {
         },
         machine::Outcome::Snooze(span) => op::RecordedOutcome::Snooze(*span),
         machine::Outcome::Cancel => op::RecordedOutcome::Cancel,
-        machine::Outcome::Interrupted => op::RecordedOutcome::Interrupted,
+        machine::Outcome::Interrupted | machine::Outcome::Exhausted { .. } => {
+            op::RecordedOutcome::Interrupted
+        }
     }
 }
 

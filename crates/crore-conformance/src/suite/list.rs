@@ -214,6 +214,8 @@ macro_rules! conformance_jobs_list {
 macro_rules! conformance_whole_list {
     ($($then:tt)+) => {
         $($then)+! {
+            actions:
+                actions_by_hand_are_newest_first_and_bounded;
             breaks:
                 broken_jobs_are_listed_until_they_are_decided_upon;
             deadlines:
@@ -232,6 +234,43 @@ macro_rules! conformance_whole_list {
                 a_scheduled_job_past_its_deadline_is_not_delivered
                 a_change_of_an_expired_job_keeps_it_from_delivery
                 many_jobs_expire_together;
+            costs:
+                a_start_takes_its_whole_cost
+                a_cheap_job_does_not_pass_an_expensive_one
+                a_better_priority_passes_a_job_that_waits_for_its_cost
+                a_job_takes_from_all_its_budgets_or_from_none
+                a_report_settles_the_real_cost
+                a_debt_is_at_most_one_burst
+                a_lapse_settles_nothing
+                a_cost_above_a_lowered_burst_counts_as_the_burst
+                an_exhausted_key_is_paused_alone
+                an_operator_ends_a_pause
+                an_exhausted_job_has_cost_nothing;
+            events:
+                an_event_releases_the_jobs_that_wait_for_it
+                an_event_that_no_job_waits_for_is_kept_for_jobs_pushed_later
+                an_event_is_gone_at_the_end_of_its_retention
+                an_event_that_is_not_kept_releases_only_jobs_that_wait
+                a_release_in_slices_reaches_each_job_once
+                a_job_gets_the_first_event_after_its_push
+                a_job_waits_for_its_dependencies_and_its_event
+                a_job_released_by_an_event_is_scheduled_if_it_is_due_later
+                a_wait_that_is_over_is_reported_until_it_is_decided
+                a_job_that_is_owed_an_event_does_not_time_out
+                a_timed_out_job_does_what_it_says
+                a_retry_of_a_timed_out_job_does_not_wait_again
+                a_cancelled_job_receives_its_event_for_a_retry
+                a_retry_of_a_job_that_still_waits_restarts_its_timeout
+                a_change_of_a_waiting_job_keeps_what_it_is_owed
+                a_deleted_job_waits_for_nothing
+                a_decision_made_before_a_release_is_stale
+                a_deadline_passes_while_a_job_waits
+                a_duplicate_of_a_waiting_job_is_not_stored
+                a_member_that_waits_keeps_its_group_open
+                a_payload_outlives_its_event_while_a_job_may_run
+                a_removed_event_stays_with_the_jobs_that_have_it
+                too_many_events_are_refused
+                kept_events_are_listed_by_name;
             fair:
                 keys_of_a_shared_queue_take_turns
                 a_key_with_a_larger_weight_gets_more_turns

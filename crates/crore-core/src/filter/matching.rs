@@ -39,6 +39,7 @@ impl FilterTest {
             Self::Label(labels) => labels.iter().any(|label| label.matches(job)),
             Self::Id(ids) => ids.contains(&job.id),
             Self::Parent(ids) => spec.parent.is_some_and(|(id, _)| ids.contains(&id)),
+            Self::Replays(ids) => spec.replay_of.is_some_and(|id| ids.contains(&id)),
             Self::Group(ids) => spec.group.is_some_and(|id| ids.contains(&id)),
             Self::Why(reasons) => live.why.is_some_and(|why| reasons.contains(&why)),
             Self::Error(fingerprints) => newest_error(job)

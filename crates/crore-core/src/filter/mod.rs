@@ -16,7 +16,7 @@
 //! | `state` | `:` | `waiting`, `scheduled`, `ready`, `running`, `done`, `dead`, `cancelled` |
 //! | `queue`, `kind`, `worker` | `:` | a name; `*` outside quotes stands for any characters |
 //! | `label` | `:` | `NAME`: has the label; `NAME=VALUE`, with `*` as above |
-//! | `id`, `parent`, `group` | `:` | an id |
+//! | `id`, `parent`, `replays`, `group` | `:` | an id |
 //! | `why` | `:` | why it is dead or cancelled: `exhausted`, `not-retried`, `quarantined`, … |
 //! | `error` | `~`, `=` | contains the text; has the [`Fingerprint`] |
 //! | `payload.PATH` | `=`, `~`, `<` … `>=` | a scalar; contains the text; a number |

@@ -6,7 +6,7 @@ use crate::code::{Code, Invalid, excerpt};
 use crate::limit::{Comparison, JobField, read_quoted};
 
 /// The names of fields, in messages.
-const FIELDS: &str = "`state`, `queue`, `kind`, `worker`, `label`, `id`, `parent`, `group`, `why`, `error`, \
+const FIELDS: &str = "`state`, `queue`, `kind`, `worker`, `label`, `id`, `parent`, `replays`, `group`, `why`, `error`, \
                       `payload.…`, `age`, `pushed`, `due`, `started`, `ended`, `attempt`, `crashes` or `priority`";
 
 /// Parses a whole filter.
@@ -146,6 +146,7 @@ impl<'a> FilterReader<'a> {
             "label" => FilterTest::Label(self.list_of(Self::label)?),
             "id" => FilterTest::Id(self.list_of(Self::job_id)?),
             "parent" => FilterTest::Parent(self.list_of(Self::job_id)?),
+            "replays" => FilterTest::Replays(self.list_of(Self::job_id)?),
             "group" => FilterTest::Group(self.list_of(Self::group_id)?),
             _ => FilterTest::Why(self.list_of(Self::reason)?),
         };
@@ -256,8 +257,8 @@ impl<'a> FilterReader<'a> {
     }
 }
 
-const LISTS: [&str; 9] =
-    ["state", "queue", "kind", "worker", "label", "id", "parent", "group", "why"];
+const LISTS: [&str; 10] =
+    ["state", "queue", "kind", "worker", "label", "id", "parent", "replays", "group", "why"];
 
 fn time_field(word: &str) -> Option<TimeField> {
     match word {

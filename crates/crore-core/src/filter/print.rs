@@ -33,6 +33,7 @@ impl Display for FilterTest {
             Self::Label(labels) => list(f, "label:", labels),
             Self::Id(ids) => list(f, "id:", ids),
             Self::Parent(ids) => list(f, "parent:", ids),
+            Self::Replays(ids) => list(f, "replays:", ids),
             Self::Group(ids) => list(f, "group:", ids),
             Self::Why(reasons) => list(f, "why:", reasons.iter().map(|r| reason_word(*r))),
             Self::Error(fingerprints) => list(f, "error=", fingerprints),

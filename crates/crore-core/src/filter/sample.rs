@@ -71,6 +71,7 @@ fn lists() -> impl Strategy<Value = FilterTest> {
         list(label()).prop_map(FilterTest::Label),
         ids().prop_map(FilterTest::Id),
         ids().prop_map(FilterTest::Parent),
+        ids().prop_map(FilterTest::Replays),
         ids().prop_map(|ids| FilterTest::Group(ids.iter().map(|id| GroupId(id.0)).collect())),
         list(prop::sample::select(REASONS.to_vec())).prop_map(FilterTest::Why),
         list(any::<u64>().prop_map(Fingerprint)).prop_map(FilterTest::Error),

@@ -23,6 +23,7 @@ pub(super) enum FilterTest {
     Label(Vec<LabelMatch>),
     Id(Vec<JobId>),
     Parent(Vec<JobId>),
+    Replays(Vec<JobId>),
     Group(Vec<GroupId>),
     Why(Vec<EndReason>),
     Error(Vec<Fingerprint>),
@@ -109,7 +110,7 @@ pub(super) const fn state_word(state: State) -> &'static str {
 }
 
 /// Every reason for an end.
-pub(super) const REASONS: [EndReason; 8] = [
+pub(super) const REASONS: [EndReason; 9] = [
     EndReason::Exhausted,
     EndReason::NotRetried,
     EndReason::Quarantined,
@@ -117,6 +118,7 @@ pub(super) const REASONS: [EndReason; 8] = [
     EndReason::GivenUp,
     EndReason::DependencyBroken,
     EndReason::Expired,
+    EndReason::EventTimedOut,
     EndReason::Damaged,
 ];
 
@@ -130,6 +132,7 @@ pub(super) const fn reason_word(reason: EndReason) -> &'static str {
         EndReason::GivenUp => "given-up",
         EndReason::DependencyBroken => "dependency-broken",
         EndReason::Expired => "expired",
+        EndReason::EventTimedOut => "event-timed-out",
         EndReason::Damaged => "damaged",
     }
 }

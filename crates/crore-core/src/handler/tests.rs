@@ -29,12 +29,14 @@ fn job(kind: &str, labels: &[(&str, &str)]) -> Job {
         pushed_at: Time::from_millis(10_000),
         due: Time::from_millis(10_000),
         deadline: None,
+        event: None,
         started_at: Time::from_millis(11_000),
         lease_until: Time::from_millis(41_000),
         ended_at: None,
         worker: None,
         why: None,
         history: Vec::new(),
+        actions: Vec::new(),
         result: None,
     };
     Job { id: JobId(3), spec: Arc::new(spec), live }

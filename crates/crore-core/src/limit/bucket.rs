@@ -24,6 +24,20 @@
 //!
 //! `base` is capped at `now + full` because the stored TAT can be further ahead: when the limit was made
 //! faster, or the clock was set back. The bucket then counts as just used up.
+//!
+//! A limit that counts costs takes `cost` units from its bucket, or none. A report moves the TAT by what the job
+//! really cost, and may leave a *debt*: up to one burst beyond an empty bucket, less only where the sum would reach
+//! 2⁵³. Here `base` is therefore capped at `now + full + debt`:
+//!
+//! ```text
+//! debt     = min(full, MAX_FULL - full)
+//! base     = min(max(tat, now), now + full + debt)
+//! granted  = base <= now + full and floor((now + full - base) / interval) >= cost
+//! settled  = max(now, min(base + (real - cost) × interval, now + full + debt))
+//! ```
+//!
+//! No window of length `w` sees starts that cost more than `burst + w × count / every`, plus what reports in this
+//! window have given back.
 
 use serde::{Deserialize, Serialize};
 
@@ -80,6 +94,15 @@ pub struct RateGrant {
     pub tat: Tat,
 }
 
+/// Result of [`Rate::take_cost`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CostGrant {
+    /// Whether the whole cost was taken.
+    pub is_granted: bool,
+    /// The bucket to store.
+    pub tat: Tat,
+}
+
 /// The part of a rate that is out of range.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum RatePart {
@@ -121,6 +144,51 @@ impl Rate {
 
     fn base(&self, tat: Tat, now: i64) -> i64 {
         tat.0.max(now).min(now + self.full())
+    }
+
+    /// Takes the whole cost or nothing. A cost above the burst counts as the burst: every job can run. The caller
+    /// stores the returned bucket even if nothing was granted.
+    pub fn take_cost(&self, tat: Tat, now: Time, cost: u32) -> CostGrant {
+        let now = micros(now);
+        let base = self.base_with_debt(tat, now);
+        let cost = self.charged_units(cost);
+        let room = now + self.full() - base;
+        let is_granted = room >= 0 && room / self.interval() >= cost;
+        let taken = if is_granted { cost * self.interval() } else { 0 };
+        CostGrant { is_granted, tat: Tat(base + taken) }
+    }
+
+    /// When a cost can be taken, at the earliest `now`.
+    pub fn next_at_cost(&self, tat: Tat, now: Time, cost: u32) -> Time {
+        let base = self.base_with_debt(tat, micros(now));
+        let next = base - self.full() + self.charged_units(cost) * self.interval();
+        Time::from_millis(next.max(0).unsigned_abs().div_ceil(1000).cast_signed()).max(now)
+    }
+
+    /// The bucket after a job that was charged `charged` has really cost `real`: less gives back the difference, more
+    /// takes it, up to the maximum debt.
+    pub fn settle(&self, tat: Tat, now: Time, charged: u32, real: u32) -> Tat {
+        let now = micros(now);
+        let end = now + self.full() + self.max_debt();
+        let most = (end - now) / self.interval();
+        let units = (i64::from(real) - self.charged_units(charged)).clamp(-most, most);
+        // Added before `now`: base is at most `end`, and the sum of both stays below 2⁵³.
+        let ahead = self.base_with_debt(tat, now) - now + units * self.interval();
+        Tat(now + ahead.clamp(0, end - now))
+    }
+
+    /// The units that a cost takes.
+    fn charged_units(&self, cost: u32) -> i64 {
+        i64::from(cost).min(self.full() / self.interval())
+    }
+
+    /// Maximum debt of a bucket, in microseconds: one burst.
+    fn max_debt(&self) -> i64 {
+        self.full().min(MAX_FULL - self.full())
+    }
+
+    fn base_with_debt(&self, tat: Tat, now: i64) -> i64 {
+        tat.0.max(now).min(now + self.full() + self.max_debt())
     }
 
     /// The first part that is out of range, and why.
@@ -267,6 +335,48 @@ mod tests {
         prop::collection::vec((prop_oneof![Just(0), 0..1000_i64], n), 1..60)
     }
 
+    #[test]
+    fn a_cost_is_taken_whole_or_not_at_all() {
+        let rate = rate(100, 60_000, 100);
+        let start = at(1_800_000_000_000);
+        let first = rate.take_cost(Tat::default(), start, 70);
+        assert!(first.is_granted);
+        let refused = rate.take_cost(first.tat, start, 31);
+        assert_eq!(refused, CostGrant { is_granted: false, tat: first.tat });
+        assert!(rate.take_cost(first.tat, start, 30).is_granted);
+        assert_eq!(rate.next_at_cost(first.tat, start, 31), at(1_800_000_000_600));
+        // A cost above the burst is the burst.
+        assert_eq!(
+            rate.next_at_cost(first.tat, start, 101),
+            rate.next_at_cost(first.tat, start, 100)
+        );
+        assert!(rate.take_cost(Tat::default(), start, u32::MAX).is_granted);
+        assert!(rate.take_cost(first.tat, start, 0).is_granted);
+    }
+
+    #[test]
+    fn a_report_gives_back_or_goes_into_debt() {
+        let rate = rate(100, 60_000, 100);
+        let now = at(1_800_000_000_000);
+        let taken = rate.take_cost(Tat::default(), now, 70).tat;
+        let less = rate.settle(taken, now, 70, 20);
+        assert!(
+            rate.take_cost(less, now, 80).is_granted && !rate.take_cost(less, now, 81).is_granted
+        );
+        assert_eq!(rate.settle(taken, now, 70, 70), taken);
+        // Nothing is given back beyond a full bucket.
+        let unused = rate.settle(Tat::default(), now, 70, 0);
+        assert!(rate.take_cost(unused, now, 100).is_granted);
+        assert!(!rate.take_cost(unused, now, 100).tat.eq(&unused));
+        let debt = rate.settle(taken, now, 70, 150);
+        assert!(!rate.take_cost(debt, now, 0).is_granted);
+        assert_eq!(rate.next_at_cost(debt, now, 0), at(1_800_000_030_000));
+        assert_eq!(rate.next_at_cost(debt, now, 10), at(1_800_000_036_000));
+        // The debt is at most one burst.
+        let most = rate.settle(taken, now, 70, u32::MAX);
+        assert_eq!(rate.next_at_cost(most, now, 0), at(1_800_000_060_000));
+    }
+
     /// The formula of the module documentation, computed in doubles as in a script.
     fn take_in_doubles(rate: &Rate, tat: i64, now: i64, n: u32) -> (f64, f64) {
         let (interval, full) = (rate.interval() as f64, rate.full() as f64);
@@ -311,6 +421,59 @@ mod tests {
                     let (every, window) = (u128::from(rate.every.as_millis()), (to - from) as u128);
                     let most = u128::from(rate.burst) * every + window * u128::from(rate.count);
                     prop_assert!(sum * every <= most, "{sum} grants in {window} ms");
+                }
+            }
+        }
+
+        #[test]
+        fn no_window_costs_more_than_burst_rate_and_what_was_given_back(
+            rate in rates(), arrivals in arrivals(), reals in prop::collection::vec(0..3000_u32, 60),
+        ) {
+            let mut now = 1_800_000_000_000_i64;
+            let mut tat = Tat::default();
+            // Time, cost of a start, and what a report gave back.
+            let mut seen: Vec<(i64, u128, u128)> = Vec::new();
+            for ((pause, n), real) in arrivals.into_iter().zip(reals) {
+                now += pause * (rate.interval() / 100) / 1000 + pause % 3;
+                let cost = if n == u32::MAX { rate.burst } else { n.min(rate.burst) };
+                let taken = rate.take_cost(tat, at(now), cost);
+                tat = taken.tat;
+                if taken.is_granted {
+                    seen.push((now, cost.into(), 0));
+                    now += pause % 7;
+                    tat = rate.settle(tat, at(now), cost, real);
+                    seen.push((now, 0, cost.saturating_sub(real).into()));
+                }
+                prop_assert!((0..1 << 53).contains(&tat.as_micros()));
+            }
+            for (i, &(from, ..)) in seen.iter().enumerate() {
+                let mut sum = 0;
+                let mut back = 0;
+                for &(to, cost, given_back) in &seen[i..] {
+                    sum += cost;
+                    let (every, window) = (u128::from(rate.every.as_millis()), (to - from) as u128);
+                    let most = (u128::from(rate.burst) + back) * every + window * u128::from(rate.count);
+                    prop_assert!(sum * every <= most, "{sum} in {window} ms");
+                    back += given_back;
+                }
+            }
+        }
+
+        #[test]
+        fn a_cost_is_granted_at_next_at_and_no_earlier(
+            rate in rates(), burst in prop_oneof![1..50_u32, any::<u32>()], cost: u32, stored: i64,
+            now in prop_oneof![0..=Time::MAX.as_millis(), 1_700_000_000_000..2_000_000_000_000_i64],
+            real: u32,
+        ) {
+            let rate = Rate { burst, ..rate };
+            let tat = rate.settle(Tat::from_micros(stored), at(now), cost, real);
+            prop_assert!((0..1 << 53).contains(&tat.as_micros()));
+            let next = rate.next_at_cost(tat, at(now), cost);
+            if next < Time::from_millis(NOW_MAX / 1000) {
+                prop_assert!(rate.take_cost(tat, next, cost).is_granted);
+                if next > at(now) {
+                    let early = next.before(Span::from_millis(1));
+                    prop_assert!(!rate.take_cost(tat, early, cost).is_granted);
                 }
             }
         }

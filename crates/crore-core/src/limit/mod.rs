@@ -13,15 +13,15 @@
 //! field     = "kind" | "queue" | "payload" step { step }
 //! step      = "." ( word | text ) | "[" digits "]"
 //! literal   = text | number | "true" | "false" | "null"
-//! clause    = "rate" digits "/" duration | "burst" digits | "concurrency" digits | "per" field
+//! clause    = "rate" digits "/" duration | "burst" digits | "cost" field | "concurrency" digits | "per" field
 //! duration  = [ digits ] ( "ms" | "s" | "m" | "h" | "d" )
 //! number    = [ "-" ] digits [ "." digits ] [ ( "e" | "E" ) [ "+" | "-" ] digits ]
 //! text      = '"' { character | "\" ( '"' | "\" | "n" | "r" | "t" | "u{" hex "}" ) } '"'
 //! word      = ( letter | "_" ) { letter | digit | "_" | "-" }
 //! ```
 //!
-//! Each clause occurs at most once, in any order. A rate or a concurrency is required, and a burst needs a
-//! rate. Kinds and queues are compared with texts only. A number without point and exponent fits into 64
+//! Each clause occurs at most once, in any order. A rate or a concurrency is required, and a burst and a cost need
+//! a rate. The field of a cost is one of the payload: the rate counts its values instead of jobs. Kinds and queues are compared with texts only. A number without point and exponent fits into 64
 //! bits; any other is a finite double. The text has at most 16 KiB, as written and as printed. A condition
 //! nests at most 64 levels; each `not` and each pair of parentheses is one.
 //!
@@ -29,6 +29,7 @@
 //! algorithm.
 
 pub mod bucket;
+mod charge;
 mod condition;
 mod field;
 mod key;
@@ -48,7 +49,8 @@ use serde::de::Error as _;
 use serde::ser::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-pub use bucket::{Rate, RateGrant, Tat};
+pub use bucket::{CostGrant, Rate, RateGrant, Tat};
+pub use charge::{JobCharges, MAX_PAUSE, PauseEnd, charges_for};
 pub use field::{JobField, Path};
 pub(crate) use key::text_value;
 pub use key::{LimitKey, MAX_VALUE};
@@ -79,6 +81,8 @@ pub struct Limit {
     pub matcher: Matcher,
     /// Maximum rate of starts.
     pub rate: Option<Rate>,
+    /// The payload field with the cost of a job, which the rate counts instead of one.
+    pub cost: Option<JobField>,
     /// Maximum number of running jobs; 0 stops all.
     pub concurrency: Option<u32>,
     /// The field whose values are limited separately.
@@ -97,6 +101,13 @@ impl Limit {
         if self.rate.is_none() && self.concurrency.is_none() {
             let message = "a limit needs a `rate` or a `concurrency`";
             return invalid(Code::LimitSyntax, message.to_owned());
+        }
+        if let Some(cost) = &self.cost
+            && (self.rate.is_none() || !matches!(cost, JobField::Payload(_)))
+        {
+            let message =
+                format!("cost `{cost}`: a cost needs a `rate` and a field of the payload");
+            return invalid(Code::LimitSyntax, message);
         }
         if let Some((_, message)) = self.rate.and_then(|rate| rate.fault()) {
             return invalid(Code::LimitRange, message);
@@ -133,25 +144,7 @@ pub fn keys_for<'a>(
     kind: &str,
     payload: &Payload,
 ) -> Vec<LimitKey> {
-    let limits: Vec<_> = limits.collect();
-    let mut paths = Vec::new();
-    for (_, limit) in &limits {
-        limit.matcher.collect_paths(&mut paths);
-        limit.per.iter().for_each(|field| field.collect_path(&mut paths));
-    }
-    keys(&limits, &MatchContext::new(queue, kind, payload, paths))
-}
-
-fn keys(limits: &[(&Name, &Limit)], context: &MatchContext<'_>) -> Vec<LimitKey> {
-    let matching = limits.iter().filter(|(_, limit)| limit.matcher.holds(context));
-    let mut keys: Vec<_> = matching
-        .map(|(name, limit)| {
-            let value = limit.per.as_ref().and_then(|field| context.value(field));
-            LimitKey { limit: (*name).clone(), value: value.and_then(key::value_text) }
-        })
-        .collect();
-    keys.sort_unstable();
-    keys
+    charges_for(limits, queue, kind, payload).keys
 }
 
 impl Serialize for Limit {

@@ -44,6 +44,7 @@ struct Positioned<T> {
 struct Clauses {
     rate: Option<(Positioned<u32>, Positioned<Span>)>,
     burst: Option<Positioned<u32>>,
+    cost: Option<Positioned<JobField>>,
     concurrency: Option<u32>,
     per: Option<JobField>,
 }
@@ -151,7 +152,9 @@ impl Parser<'_> {
             return Err(self.unexpected("`rate` or `concurrency`"));
         }
         let rate = self.rate(&clauses)?;
-        let limit = Limit { matcher, rate, concurrency: clauses.concurrency, per: clauses.per };
+        let Clauses { cost, concurrency, per, .. } = clauses;
+        let cost = cost.map(|cost| cost.value);
+        let limit = Limit { matcher, rate, cost, concurrency, per };
         limit.check().map(|()| limit)
     }
 
@@ -162,6 +165,7 @@ impl Parser<'_> {
         let is_repeated = match word {
             "rate" => clauses.rate.is_some(),
             "burst" => clauses.burst.is_some(),
+            "cost" => clauses.cost.is_some(),
             "concurrency" => clauses.concurrency.is_some(),
             "per" => clauses.per.is_some(),
             _ => return Err(self.no_clause(clauses, matcher)),
@@ -174,6 +178,7 @@ impl Parser<'_> {
         match word {
             "rate" => clauses.rate = Some(self.rate_clause()?),
             "burst" => clauses.burst = Some(self.count("a whole number")?),
+            "cost" => clauses.cost = Some(self.cost_clause()?),
             "concurrency" => clauses.concurrency = Some(self.count("a whole number")?.value),
             _ => clauses.per = Some(self.field("a field (`kind`, `queue` or `payload`)")?),
         }
@@ -184,6 +189,7 @@ impl Parser<'_> {
     fn no_clause(&self, clauses: &Clauses, matcher: &Matcher) -> Invalid {
         let first = clauses.rate.is_none()
             && clauses.burst.is_none()
+            && clauses.cost.is_none()
             && clauses.concurrency.is_none()
             && clauses.per.is_none();
         let before = match (first, &matcher.0) {
@@ -191,7 +197,7 @@ impl Parser<'_> {
             (true, Some(_)) => "`and`, `or`, ",
             (false, _) => "",
         };
-        self.unexpected(&format!("{before}`rate`, `burst`, `concurrency` or `per`"))
+        self.unexpected(&format!("{before}`rate`, `burst`, `cost`, `concurrency` or `per`"))
     }
 
     fn rate_clause(&mut self) -> Result<(Positioned<u32>, Positioned<Span>), Invalid> {
@@ -200,7 +206,19 @@ impl Parser<'_> {
         Ok((count, self.span()?))
     }
 
+    fn cost_clause(&mut self) -> Result<Positioned<JobField>, Invalid> {
+        let at = self.start;
+        if self.token != LimitToken::Word("payload") {
+            return Err(self.unexpected("a field of the payload, such as `payload.tokens`"));
+        }
+        Ok(Positioned { value: self.field("`payload`")?, at })
+    }
+
     fn rate(&self, clauses: &Clauses) -> Result<Option<Rate>, Invalid> {
+        if let (None, Some(cost)) = (&clauses.rate, &clauses.cost) {
+            let message = "expected a `rate` for this cost, found none";
+            return Err(self.lexer.fault(Code::LimitSyntax, cost.at, message));
+        }
         let (count, every) = match (&clauses.rate, &clauses.burst) {
             (Some((count, every)), _) => (count, every),
             (None, None) => return Ok(None),

@@ -22,6 +22,10 @@ impl Display for Limit {
             write!(f, "{gap}{rate}")?;
             gap = " ";
         }
+        if let Some(cost) = &self.cost {
+            write!(f, "{gap}cost {cost}")?;
+            gap = " ";
+        }
         if let Some(concurrency) = self.concurrency {
             write!(f, "{gap}concurrency {concurrency}")?;
             gap = " ";

@@ -93,13 +93,14 @@ pub(super) fn limits() -> impl Strategy<Value = Limit> {
     let field = prop_oneof![Just(JobField::Kind), Just(JobField::Queue), path()];
     let condition = prop::option::weighted(0.8, condition());
     let numbers = prop_oneof![
-        (rate().prop_map(Some), any::<Option<u32>>()),
-        (Just(None), any::<u32>().prop_map(Some)),
+        (rate().prop_map(Some), prop::option::of(path()), any::<Option<u32>>()),
+        (Just(None), Just(None), any::<u32>().prop_map(Some)),
     ];
     (condition, numbers, prop::option::of(field)).prop_map(
-        |(condition, (rate, concurrency), per)| Limit {
+        |(condition, (rate, cost, concurrency), per)| Limit {
             matcher: Matcher(condition),
             rate,
+            cost,
             concurrency,
             per,
         },

@@ -80,6 +80,14 @@ impl Number {
         }
     }
 
+    /// The integer, if it is one below 2¹²⁷.
+    pub(crate) const fn whole(self) -> Option<i128> {
+        match self.0 {
+            NumberForm::Whole(whole) => Some(whole),
+            NumberForm::Real(_) => None,
+        }
+    }
+
     /// The literal, which parses back to the same number.
     pub(crate) fn literal(self) -> String {
         match self.0 {

@@ -3,15 +3,19 @@
 use std::sync::Arc;
 
 use super::event::{
-    Change, Effect, JobEdit, JobEvent, NextLive, NextRecord, NextState, Outcome, RetryDirective,
+    Change, Effect, EventWaitChange, JobEdit, JobEvent, NextLive, NextRecord, NextState, Outcome,
+    RetryDirective,
 };
 use super::event::{Refusal, Report, ResultChange, Settled};
+use crate::event::OnEventTimeout;
 use crate::group::GroupTally;
 use crate::id::Delivery;
 use crate::job::{
     DeliveryEnd, DueTime, EndReason, Job, JobRetention, Lapse, ReportDetails, ReportFencing,
     ResultRetention, State,
 };
+use crate::limit::PauseEnd;
+use crate::name::Name;
 use crate::payload::Payload;
 use crate::push::NewJob;
 use crate::time::{Span, Time};
@@ -59,6 +63,7 @@ pub fn decide(job: &Job, event: &JobEvent, random: u64) -> Result<Change, Refusa
         }
         JobEvent::Broken => Err(Refusal::NotNow),
         JobEvent::Expired(now) => expired(job, *now),
+        JobEvent::EventTimedOut(now) => event_timed_out(job, *now),
     }
 }
 
@@ -91,6 +96,7 @@ fn finished(
         }
         Outcome::Snooze(span) => requeue(job, DeliveryEnd::Snoozed, DueTime::After(*span)),
         Outcome::Interrupted => requeue(job, DeliveryEnd::Interrupted, DueTime::Keep),
+        Outcome::Exhausted { limit, until } => exhausted(job, limit, *until),
         Outcome::Cancel => {
             let why = if job.live.stop { EndReason::Asked } else { EndReason::GivenUp };
             cancelled(job, Some((DeliveryEnd::Cancelled, None)), why)
@@ -99,7 +105,39 @@ fn finished(
     if let NextRecord::Live(next) = &mut change.next {
         next.details = report.details.clone();
     }
+    if job.live.state == State::Running {
+        correct_costs(job, report, &mut change.effects);
+    }
     Ok(change)
+}
+
+/// Corrections of costs that a report states. A job whose key is exhausted has cost nothing, unless the report says otherwise.
+fn correct_costs(job: &Job, report: &Report, effects: &mut Vec<Effect>) {
+    let is_exhausted = matches!(report.outcome, Outcome::Exhausted { .. });
+    if report.costs.is_empty() && !is_exhausted {
+        return;
+    }
+    for (key, charged) in job.spec.charges() {
+        let reported = report.costs.get(&key.limit).copied();
+        let real = reported.or(is_exhausted.then_some(0)).unwrap_or(charged);
+        if real != charged {
+            effects.push(Effect::CorrectCost { key: key.clone(), charged, real });
+        }
+    }
+}
+
+/// Returns the job to its place and pauses its key.
+fn exhausted(job: &Job, limit: &Name, until: PauseEnd) -> Change {
+    let Some(key) = job.spec.limits.iter().find(|key| key.limit == *limit) else {
+        let due = match until {
+            PauseEnd::After(span) => DueTime::After(span),
+            PauseEnd::At(time) => DueTime::At(time),
+        };
+        return requeue(job, DeliveryEnd::Snoozed, due);
+    };
+    let mut change = requeue(job, DeliveryEnd::Interrupted, DueTime::Keep);
+    change.effects.push(Effect::PauseKey { key: key.clone(), until });
+    change
 }
 
 /// Accepts a report under [`ReportFencing::Any`]: the first one since the job was last handed over. Once that
@@ -174,11 +212,14 @@ fn failed(
 }
 
 fn dead(job: &Job, failure: DeliveryFailure<'_>, why: EndReason, follow_ups: &[NewJob]) -> Change {
-    let detail = failure.detail;
-    let ending = after_delivery(job, failure.ended, Some(failure.error));
-    let mut next = NextLive { state: NextState::Dead, ..ending };
+    let mut next = after_delivery(job, failure.ended, Some(failure.error));
+    next.result = result_change(job, failure.detail);
+    dead_with(job, next, why, follow_ups)
+}
+
+fn dead_with(job: &Job, mut next: NextLive, why: EndReason, follow_ups: &[NewJob]) -> Change {
+    next.state = NextState::Dead;
     next.why = Some(why);
-    next.result = result_change(job, detail);
     next.counted = true;
     let mut effects = delivery_end_effects(job);
     if job.spec.unique.as_ref().is_some_and(|u| u.hold == UniqueHold::UntilEnd) {
@@ -297,6 +338,23 @@ fn expired(job: &Job, now: Time) -> Result<Change, Refusal> {
     Ok(cancelled_with(job, None, EndReason::Expired, follow_up))
 }
 
+/// Ends the wait for an event that was not sent in time.
+fn event_timed_out(job: &Job, now: Time) -> Result<Change, Refusal> {
+    if job.event_timeout().is_none_or(|until| now < until) {
+        return Err(Refusal::NotNow);
+    }
+    let action = job.spec.wait_for.as_ref().map(|awaited| awaited.on_timeout).unwrap_or_default();
+    let mut change = match action {
+        OnEventTimeout::Run => change(job, NextRecord::Live(Box::new(unchanged(job))), Vec::new()),
+        OnEventTimeout::Cancel => cancelled(job, None, EndReason::EventTimedOut),
+        OnEventTimeout::Dead => dead_with(job, unchanged(job), EndReason::EventTimedOut, &[]),
+    };
+    if let NextRecord::Live(next) = &mut change.next {
+        next.event = EventWaitChange::TimeOut;
+    }
+    Ok(change)
+}
+
 /// Retry by hand: resets a dead or cancelled job, and makes a scheduled job due now.
 fn retry(job: &Job) -> Result<Change, Refusal> {
     let mut next = NextLive { due: DueTime::Now, state: NextState::Pending, ..unchanged(job) };
@@ -305,6 +363,7 @@ fn retry(job: &Job) -> Result<Change, Refusal> {
             (next.attempt, next.crashes) = (0, 0);
             (next.stop, next.broken, next.why) = (false, false, None);
             next.drops_deadline = true;
+            next.event = EventWaitChange::Restart;
             next.result = ResultChange::Drop;
         }
         State::Scheduled => {}
@@ -398,11 +457,13 @@ fn unchanged(job: &Job) -> NextLive {
         counted: job.live.counted,
         broken: job.live.broken,
         drops_deadline: false,
+        event: EventWaitChange::Leave,
         why: job.live.why,
         ended: None,
         details: ReportDetails::default(),
         result: ResultChange::Leave,
         spec: None,
+        action: None,
     }
 }
 

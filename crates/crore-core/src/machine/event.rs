@@ -1,12 +1,17 @@
 //! Input and output of the state machine: events, changes, effects and refusals.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
 use crate::group::GroupTally;
 use crate::id::{Delivery, JobId};
-use crate::job::{DeliveryEnd, DueTime, EndReason, ReportDetails, ResultRetention, Seen, Spec};
+use crate::job::{
+    DeliveryEnd, DueTime, EndReason, ManualActionType, ReportDetails, ResultRetention, Seen, Spec,
+};
+use crate::limit::{LimitKey, PauseEnd};
+use crate::name::Name;
 use crate::payload::Payload;
 use crate::push::NewJob;
 use crate::time::{Span, Time};
@@ -45,6 +50,8 @@ pub enum JobEvent {
     Broken,
     /// The deadline of a job that has not started is over at this time of the store.
     Expired(Time),
+    /// The wait for the event of a waiting job is over at this time of the store.
+    EventTimedOut(Time),
 }
 
 /// The report that ends a delivery.
@@ -58,12 +65,14 @@ pub struct Report {
     pub on_dead: Vec<NewJob>,
     /// Optional details from the worker.
     pub details: ReportDetails,
+    /// The real cost of the run, by limit. A limit that the job does not count against is ignored.
+    pub costs: BTreeMap<Name, u32>,
 }
 
 impl From<Outcome> for Report {
     fn from(outcome: Outcome) -> Self {
         let (on_done, on_dead, details) = (Vec::new(), Vec::new(), ReportDetails::default());
-        Self { outcome, on_done, on_dead, details }
+        Self { outcome, on_done, on_dead, details, costs: BTreeMap::new() }
     }
 }
 
@@ -90,6 +99,15 @@ pub enum Outcome {
     Cancel,
     /// The worker returned the job unfinished, without using an attempt.
     Interrupted,
+    /// The job's key under a limit is exhausted: it is paused, and the job goes back to its place without using an
+    /// attempt. The costs that it was charged are given back, unless the report says what it cost. A job that does not
+    /// count against the limit is due again at the end of the pause.
+    Exhausted {
+        /// The limit.
+        limit: Name,
+        /// When the pause ends.
+        until: PauseEnd,
+    },
 }
 
 /// Retry instruction of a failure report.
@@ -168,6 +186,8 @@ pub struct NextLive {
     pub broken: bool,
     /// Whether the deadline is removed.
     pub drops_deadline: bool,
+    /// Change of the wait for an event.
+    pub event: EventWaitChange,
     /// Why it is dead or cancelled.
     pub why: Option<EndReason>,
     /// How the current delivery ends and its error message; `None` if it does not end.
@@ -178,12 +198,47 @@ pub struct NextLive {
     pub result: ResultChange,
     /// The new spec, if it changes.
     pub spec: Option<Arc<Spec>>,
+    /// The action by hand that causes the change, to be recorded.
+    pub action: Option<Box<NewManualAction>>,
+}
+
+/// An action by hand; the store adds its time.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NewManualAction {
+    /// The action.
+    pub action: ManualActionType,
+    /// The caller.
+    pub by: Arc<str>,
+    /// The changed values.
+    pub detail: Option<Arc<str>>,
+}
+
+impl Change {
+    /// The change with a record of the action that causes it. A job that is removed has no record.
+    #[must_use]
+    pub fn recorded(mut self, action: NewManualAction) -> Self {
+        if let NextRecord::Live(next) = &mut self.next {
+            next.action = Some(Box::new(action));
+        }
+        self
+    }
+}
+
+/// Change of a job's wait for an event.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum EventWaitChange {
+    /// Unchanged.
+    Leave,
+    /// The time-out of an open wait counts from the time of the write.
+    Restart,
+    /// An open wait is over without an event.
+    TimeOut,
 }
 
 /// The state that a change leads to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NextState {
-    /// Waiting, scheduled or ready: the store decides by the open dependencies and the due time.
+    /// Waiting, scheduled or ready: the store decides by the open dependencies, the event and the due time.
     Pending,
     /// Still running.
     Running,
@@ -212,6 +267,22 @@ pub enum ResultChange {
 pub enum Effect {
     /// Returns the permits held by the ended delivery.
     ReturnPermits,
+    /// Corrects what a start took from a bucket. The limit's rate counts costs, or else this changes nothing.
+    CorrectCost {
+        /// The bucket.
+        key: LimitKey,
+        /// The cost that the start took.
+        charged: u32,
+        /// The real cost of the run.
+        real: u32,
+    },
+    /// Pauses a key of a limit: no job under it starts before the end of the pause.
+    PauseKey {
+        /// The bucket.
+        key: LimitKey,
+        /// The end of the pause.
+        until: PauseEnd,
+    },
     /// Releases the job's unique key, if the job still holds it.
     ReleaseKey,
     /// Updates the counters of the job's group.

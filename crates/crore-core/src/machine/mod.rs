@@ -11,7 +11,8 @@ pub mod transitions;
 
 pub use decide::decide;
 pub use event::{
-    Change, Effect, JobEdit, JobEvent, NextLive, NextRecord, NextState, Outcome, RetryDirective,
+    Change, Effect, EventWaitChange, JobEdit, JobEvent, NewManualAction, NextLive, NextRecord,
+    NextState, Outcome, RetryDirective,
 };
 pub use event::{Refusal, Report, ResultChange, Settled};
 

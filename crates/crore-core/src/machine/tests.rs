@@ -1,16 +1,18 @@
 //! Invariants of the state machine, checked over random life cycles of a job.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use proptest::prelude::*;
 
 use super::*;
+use crate::event::{AwaitedEvent, EventWait, OnEventTimeout, ReceivedEvent};
 use crate::group::{Group, GroupTally};
-use crate::id::{Delivery, GroupId, JobId};
+use crate::id::{Delivery, EventId, GroupId, JobId};
 use crate::job::{
     DueTime, EndReason, Job, JobRetention, Lapse, Live, ReportFencing, ResultRetention, Spec, State,
 };
-use crate::limit::LimitKey;
+use crate::limit::{LimitKey, PauseEnd};
 use crate::name::Name;
 use crate::payload::Payload;
 use crate::time::{Span, Time};
@@ -57,6 +59,7 @@ struct JobModel {
     counted_reports: u32,
     follow_ups: usize,
     reached: BTreeSet<State>,
+    events: u64,
 }
 
 /// A step of the model: an action of the store, or an event.
@@ -67,6 +70,10 @@ enum ModelStep {
     BreakDependency,
     /// The deadline is examined at the current time.
     Expire,
+    /// An event of the name that the job waits for reaches it.
+    Release,
+    /// The time-out of the wait for an event is examined at the current time.
+    EventTimeout,
     Event(JobEvent),
 }
 
@@ -85,6 +92,16 @@ impl JobModel {
             finals: 0,
             counted_reports: 0,
             follow_ups: 0,
+            events: 0,
+        }
+    }
+
+    /// Lets the job wait for an event.
+    fn set_wait(&mut self, awaited: Option<AwaitedEvent>) {
+        let (job, now) = (self.job.as_mut().expect("just created"), self.now);
+        if let Some(awaited) = awaited {
+            job.live.await_event(&awaited, None, now);
+            Arc::make_mut(&mut job.spec).wait_for = Some(Box::new(awaited));
         }
     }
 
@@ -122,6 +139,13 @@ impl JobModel {
                 Ok(())
             }
             ModelStep::Expire => self.decide(&JobEvent::Expired(self.now)),
+            ModelStep::EventTimeout => self.decide(&JobEvent::EventTimedOut(self.now)),
+            ModelStep::Release => {
+                self.events += 1;
+                let (id, sent_at) = (EventId(self.events), self.now);
+                job.live.release(ReceivedEvent { id, sent_at, payload: None }, self.now);
+                Ok(())
+            }
             ModelStep::Event(event) => self.decide(event),
         };
         self.check(&before, step);
@@ -148,11 +172,14 @@ impl JobModel {
             self.finals += 1;
         }
         if let JobEvent::Finished { report, .. } = event {
-            self.counted_reports += u32::from(report.outcome != Outcome::Interrupted);
+            let is_returned =
+                matches!(report.outcome, Outcome::Interrupted | Outcome::Exhausted { .. });
+            self.counted_reports += u32::from(!is_returned);
         }
         for effect in &change.effects {
             match effect {
                 Effect::ReturnPermits => self.permits -= 1,
+                Effect::CorrectCost { .. } | Effect::PauseKey { .. } => {}
                 Effect::ReleaseKey => self.key_held = false,
                 Effect::Tally(tally) => self.group = self.group.tallied(*tally),
                 Effect::Settle(_) => {}
@@ -183,6 +210,17 @@ impl JobModel {
             );
             self.finals = 0;
         }
+        let received = |job: &Job| job.live.event.as_deref().and_then(EventWait::received).cloned();
+        if let Some(event) = received(before) {
+            assert_eq!(received(job), Some(event), "a job receives one event, and keeps it");
+        }
+        let is_open = job.live.waits_for_event();
+        assert!(
+            !is_open || !matches!(job.live.state, State::Scheduled | State::Ready | State::Running)
+        );
+        if before.live.event.as_deref() == Some(&EventWait::TimedOut) {
+            assert_eq!(job.live.event, before.live.event, "a job never waits again");
+        }
         if *before != *job && !matches!(step, ModelStep::Wait(_)) {
             assert!(job.live.revision > before.live.revision, "a change has a new revision");
         }
@@ -210,7 +248,12 @@ fn outcomes() -> impl Strategy<Value = Outcome> {
         (0u64..20).prop_map(|ms| Outcome::Snooze(Span::from_millis(ms))),
         Just(Outcome::Cancel),
         Just(Outcome::Interrupted),
+        Just(exhausted("l")),
     ]
+}
+
+fn exhausted(limit: &str) -> Outcome {
+    Outcome::Exhausted { limit: name(limit), until: PauseEnd::After(Span::from_secs(60)) }
 }
 
 fn deliveries() -> impl Strategy<Value = Delivery> {
@@ -244,6 +287,8 @@ fn steps() -> impl Strategy<Value = Vec<ModelStep>> {
         2 => prop_oneof![Just(1), Just(50), Just(100_000_000)].prop_map(ModelStep::Wait),
         1 => Just(ModelStep::BreakDependency),
         1 => Just(ModelStep::Expire),
+        1 => Just(ModelStep::Release),
+        1 => Just(ModelStep::EventTimeout),
         6 => events().prop_map(ModelStep::Event),
     ];
     proptest::collection::vec(step, 1..60)
@@ -270,6 +315,12 @@ fn specs() -> impl Strategy<Value = Spec> {
     )
 }
 
+fn awaited_events() -> impl Strategy<Value = AwaitedEvent> {
+    let timeout = proptest::option::of((1u64..100).prop_map(Span::from_millis));
+    (timeout, proptest::sample::select(OnEventTimeout::ALL.to_vec()))
+        .prop_map(|(timeout, on_timeout)| AwaitedEvent { name: name("e"), timeout, on_timeout })
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(2000))]
 
@@ -278,10 +329,12 @@ proptest! {
         spec in specs(),
         waits in 0u32..2,
         deadline in proptest::option::of(0u64..200),
+        awaited in proptest::option::of(awaited_events()),
         steps in steps(),
     ) {
         let mut world = JobModel::new(spec, waits);
         world.set_deadline(deadline);
+        world.set_wait(awaited);
         for step in &steps {
             if world.run(step).is_none() {
                 break;
@@ -364,11 +417,65 @@ fn hand_backs_snoozes_and_crashes_cost_no_attempt() {
     for end in [
         finish(1, Outcome::Interrupted),
         finish(1, Outcome::Snooze(Span::from_secs(1))),
+        finish(1, exhausted("l")),
+        finish(1, exhausted("other")),
         ModelStep::Event(JobEvent::Lapsed(Delivery(1))),
     ] {
         let world = run_steps(spec(), &[ModelStep::Claim, end]);
         assert_eq!(world.job.expect("kept").live.attempt, 0);
     }
+}
+
+/// The decision about the report of a running job that took these costs from limits `a` and `b`.
+fn reported(costs: Option<[u32; 2]>, report: Report) -> Change {
+    let keys = ["a", "b"].map(|limit| LimitKey { limit: name(limit), value: Some("x".into()) });
+    let costs = costs.map(Into::into);
+    let spec = Spec { limits: keys.to_vec(), costs, ..spec() };
+    let job = run_steps(spec, &[ModelStep::Claim]).job.expect("kept");
+    decide(&job, &JobEvent::Finished { delivery: Some(Delivery(1)), report }, 0).expect("accepted")
+}
+
+/// Corrections of costs, and limits whose key is paused.
+fn cost_effects(change: &Change) -> (Vec<(&str, u32, u32)>, Vec<&str>) {
+    let corrected = change.effects.iter().filter_map(|effect| match effect {
+        Effect::CorrectCost { key, charged, real } => Some((key.limit.as_str(), *charged, *real)),
+        _ => None,
+    });
+    let paused = change.effects.iter().filter_map(|effect| match effect {
+        Effect::PauseKey { key, .. } if key.value.is_some() => Some(key.limit.as_str()),
+        _ => None,
+    });
+    (corrected.collect(), paused.collect())
+}
+
+#[test]
+fn a_report_corrects_the_costs_that_were_charged() {
+    let with = |costs: &[(&str, u32)], outcome| {
+        let costs = costs.iter().map(|(limit, cost)| (name(limit), *cost)).collect();
+        Report { costs, ..report(outcome) }
+    };
+    let none = (vec![], vec![]);
+    for outcome in [DONE, fail(), Outcome::Cancel, Outcome::Interrupted] {
+        let change = reported(Some([1, 70]), with(&[("b", 90), ("z", 4)], outcome.clone()));
+        assert_eq!(cost_effects(&change), (vec![("b", 70, 90)], vec![]), "{outcome:?}");
+        assert_eq!(cost_effects(&reported(Some([1, 70]), report(outcome))), none);
+    }
+    let same = reported(Some([1, 70]), with(&[("a", 1), ("b", 70)], DONE));
+    assert_eq!(cost_effects(&same), none);
+    assert_eq!(cost_effects(&reported(None, with(&[("a", 5)], DONE))).0, [("a", 1, 5)]);
+}
+
+#[test]
+fn an_exhausted_key_is_paused_and_costs_nothing() {
+    let change = reported(Some([1, 70]), report(exhausted("b")));
+    assert_eq!(cost_effects(&change), (vec![("a", 1, 0), ("b", 70, 0)], vec!["b"]));
+    let NextRecord::Live(next) = &change.next else { panic!("kept") };
+    assert_eq!((next.state, next.due, next.attempt), (NextState::Pending, DueTime::Keep, 0));
+    // Without such a key only the job waits.
+    let change = reported(Some([1, 70]), report(exhausted("other")));
+    assert_eq!(cost_effects(&change).1, [""; 0]);
+    let NextRecord::Live(next) = &change.next else { panic!("kept") };
+    assert_eq!((next.due, next.attempt), (DueTime::After(Span::from_secs(60)), 0));
 }
 
 #[test]
@@ -589,4 +696,50 @@ fn a_retry_by_hand_removes_the_deadline() {
     let live = &world.job.as_ref().expect("kept").live;
     assert_eq!((live.state, live.deadline, live.why), (State::Ready, None, None));
     assert_eq!(world.run(&ModelStep::Expire), Some(Err(Refusal::NotNow)));
+}
+
+fn waiting_for_event(on_timeout: OnEventTimeout) -> JobModel {
+    let mut world = JobModel::new(spec(), 0);
+    let timeout = Some(Span::from_millis(50));
+    world.set_wait(Some(AwaitedEvent { name: name("e"), timeout, on_timeout }));
+    world
+}
+
+#[test]
+fn a_wait_for_an_event_ends_as_the_job_says() {
+    let dead = (State::Dead, Some(EndReason::EventTimedOut));
+    let cancelled = (State::Cancelled, Some(EndReason::EventTimedOut));
+    for (then, expected) in [
+        (OnEventTimeout::Run, (State::Ready, None)),
+        (OnEventTimeout::Cancel, cancelled),
+        (OnEventTimeout::Dead, dead),
+    ] {
+        let mut world = waiting_for_event(then);
+        world.run(&ModelStep::Wait(49));
+        assert_eq!(world.run(&ModelStep::EventTimeout), Some(Err(Refusal::NotNow)));
+        world.run(&ModelStep::Wait(1));
+        assert_eq!(world.run(&ModelStep::EventTimeout), Some(Ok(())), "over at its instant");
+        let live = &world.job.as_ref().expect("kept").live;
+        assert_eq!((live.state, live.why), expected);
+        assert_eq!(world.run(&ModelStep::EventTimeout), Some(Err(Refusal::NotNow)), "once");
+        if then != OnEventTimeout::Run {
+            assert_eq!((world.key_held, world.group.ran), (false, 1));
+            world.run(&ModelStep::Event(JobEvent::Retry));
+            let live = &world.job.as_ref().expect("kept").live;
+            assert_eq!(live.state, State::Ready, "a retry does not wait again");
+        }
+    }
+}
+
+#[test]
+fn only_the_first_event_counts() {
+    let mut world = waiting_for_event(OnEventTimeout::Cancel);
+    for step in [ModelStep::Release, ModelStep::Release] {
+        world.run(&step);
+        let live = &world.job.as_ref().expect("kept").live;
+        let received = live.event.as_deref().and_then(EventWait::received);
+        assert_eq!((live.state, received.map(|event| event.id)), (State::Ready, Some(EventId(1))));
+    }
+    world.run(&LATER);
+    assert_eq!(world.run(&ModelStep::EventTimeout), Some(Err(Refusal::NotNow)));
 }

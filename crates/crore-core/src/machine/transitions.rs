@@ -3,12 +3,15 @@
 //! Stores call these. A script that runs inside a database repeats only what must be atomic there, and
 //! takes its lookup tables from here.
 
-use super::event::{Change, NextLive, NextRecord, NextState, ResultChange};
+use super::event::{
+    Change, EventWaitChange, NewManualAction, NextLive, NextRecord, NextState, ResultChange,
+};
 use crate::dependency::Satisfaction;
+use crate::event::{AwaitedEvent, EventWait, ReceivedEvent};
 use crate::id::{Delivery, Revision};
 use crate::job::{
-    Attempt, DEFAULT_LEASE, DeliveryEnd, Job, Live, MAX_HISTORY, ResultRetention, Seen, State,
-    StoredResult,
+    Attempt, DEFAULT_LEASE, DeliveryEnd, Job, Live, MAX_HISTORY, ManualAction, ResultRetention,
+    Seen, State, StoredResult,
 };
 use crate::name::Name;
 use crate::time::{Span, Time};
@@ -29,14 +32,42 @@ impl Live {
             pushed_at: now,
             due,
             deadline: None,
+            event: None,
             started_at: Time::ZERO,
             lease_until: Time::ZERO,
             ended_at: None,
             worker: None,
             why: None,
             history: Vec::new(),
+            actions: Vec::new(),
             result: None,
         }
+    }
+
+    /// The record of a job pushed at `now` that waits for an event, or has received the kept one.
+    pub fn await_event(&mut self, awaited: &AwaitedEvent, kept: Option<ReceivedEvent>, now: Time) {
+        let until = awaited.timeout.map(|timeout| now.after(timeout));
+        let wait = kept.map_or(EventWait::Open { until }, EventWait::Received);
+        self.event = Some(Box::new(wait));
+        self.state = pending_state(self.is_held(), self.due, now);
+    }
+
+    /// The event has reached the job: the first one counts. A job that does not wait, such as a cancelled one, has
+    /// the event if it is retried.
+    pub fn release(&mut self, event: ReceivedEvent, now: Time) {
+        if !self.waits_for_event() {
+            return;
+        }
+        self.event = Some(Box::new(EventWait::Received(event)));
+        self.revision = self.revision.next();
+        if self.state == State::Waiting {
+            self.state = pending_state(self.is_held(), self.due, now);
+        }
+    }
+
+    /// Whether the job has not received the event that it waits for.
+    pub fn waits_for_event(&self) -> bool {
+        self.event.as_ref().is_some_and(|wait| wait.is_open())
     }
 
     /// The current version, for a guarded write.
@@ -85,10 +116,10 @@ impl Live {
     }
 
     /// One dependency is satisfied.
-    pub const fn satisfy_dependency(&mut self, now: Time) {
+    pub fn satisfy_dependency(&mut self, now: Time) {
         self.waits = self.waits.saturating_sub(1);
         self.revision = self.revision.next();
-        if let State::Waiting = self.state {
+        if self.state == State::Waiting {
             self.state = pending_state(self.is_held(), self.due, now);
         }
     }
@@ -103,7 +134,7 @@ impl Live {
 
     /// Applies the status of a dependency. Returns whether it is settled; an open dependency changes
     /// nothing and must be reported again later.
-    pub const fn settle(&mut self, dependency: Satisfaction, now: Time) -> bool {
+    pub fn settle(&mut self, dependency: Satisfaction, now: Time) -> bool {
         match dependency {
             Satisfaction::Open => return false,
             Satisfaction::Satisfied => self.satisfy_dependency(now),
@@ -112,8 +143,8 @@ impl Live {
         true
     }
 
-    const fn is_held(&self) -> bool {
-        self.waits > 0 || self.broken
+    fn is_held(&self) -> bool {
+        self.waits > 0 || self.broken || self.waits_for_event()
     }
 
     fn push_history(&mut self, next: &NextLive, now: Time) {
@@ -134,16 +165,41 @@ impl Live {
     }
 }
 
+impl Live {
+    fn push_action(&mut self, next: &NextLive, now: Time) {
+        let Some(new) = &next.action else { return };
+        let NewManualAction { action, by, detail } = (**new).clone();
+        self.actions.truncate(MAX_HISTORY - 1);
+        self.actions.insert(0, ManualAction { at: now, action, by, detail });
+    }
+}
+
 impl Job {
     /// Applies a change at `now`. The caller has checked it with [`Live::matches`].
     pub fn apply(&mut self, next: &NextLive, now: Time) {
         self.live.push_history(next, now);
+        self.live.push_action(next, now);
         let live = &mut self.live;
         live.state = next.state_from(live, now);
         live.due = next.due.resolve(now, live.due);
         live.broken = next.broken;
         if next.drops_deadline {
             live.deadline = None;
+        }
+        if let Some(wait) = live.event.as_mut().filter(|wait| wait.is_open()) {
+            match next.event {
+                EventWaitChange::Leave => {}
+                EventWaitChange::Restart => {
+                    let timeout = self.spec.wait_for.as_ref().and_then(|awaited| awaited.timeout);
+                    **wait = EventWait::Open { until: timeout.map(|timeout| now.after(timeout)) };
+                }
+                EventWaitChange::TimeOut => **wait = EventWait::TimedOut,
+            }
+        }
+        if let (State::Done, Some(EventWait::Received(event))) =
+            (live.state, live.event.as_deref_mut())
+        {
+            event.payload = None;
         }
         live.ended_at = live.state.has_ended().then_some(live.ended_at.unwrap_or(now));
         (live.attempt, live.crashes) = (next.attempt, next.crashes);
@@ -173,7 +229,8 @@ impl NextLive {
     pub fn state_from(&self, live: &Live, now: Time) -> State {
         match self.state {
             NextState::Pending => {
-                let held = live.waits > 0 || self.broken;
+                let waits = live.waits_for_event() && self.event != EventWaitChange::TimeOut;
+                let held = live.waits > 0 || self.broken || waits;
                 pending_state(held, self.due.resolve(now, live.due), now)
             }
             NextState::Running => State::Running,
@@ -195,7 +252,7 @@ impl Change {
     }
 }
 
-/// The state of a job that has not started: dependencies first, then the due time.
+/// The state of a job that has not started: dependencies and its event first, then the due time.
 pub const fn pending_state(held: bool, due: Time, now: Time) -> State {
     if held {
         State::Waiting

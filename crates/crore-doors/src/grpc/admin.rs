@@ -4,27 +4,28 @@ use std::pin::Pin;
 
 use crore::events::ListenerItem;
 use crore::store::views;
-use crore_api::Fault;
 use crore_api::audit::AuditDetails;
 use crore_api::calls::{
     self, BulkAction, BulkStep, HandlerList, HandlerView, NewSchedule, ScheduleView,
 };
 use crore_api::if_match::IfMatch;
+use crore_api::{Fault, grpc};
 use crore_core::schedule::Timing;
-use crore_core::{Code, Invalid, Name, State, Time};
+use crore_core::{Code, Invalid, Name, Span, State, Time};
 use crore_wire::Format;
 use crore_wire::api::enums::Missed;
 use crore_wire::api::events::EventsQuery;
 use crore_wire::api::handlers::SetHandler;
+use crore_wire::api::job::JobView;
 use crore_wire::api::{Labels, act as api};
 use crore_wire::grpc::v1::{self, act_request, admin_server};
 use crore_wire::grpc::{enum_text, parse_enum_text};
-use crore_wire::units::Moment;
+use crore_wire::units::{Moment, Period};
 use futures_util::stream::{Stream, StreamExt, unfold};
 use tonic::{Request, Response, Status};
 
 use super::fault::{invalid, missing};
-use super::{grant, stats};
+use super::{grant, named_events, stats};
 use crate::Doors;
 
 #[derive(Debug, Clone)]
@@ -225,6 +226,42 @@ impl admin_server::Admin for AdminService {
         Ok(response)
     }
 
+    async fn start_operation(&self, request: Request<v1::ActRequest>) -> AdminReply<v1::Operation> {
+        let grant = grant(&request)?;
+        let request = act_on_all_request(request.into_inner()).map_err(invalid)?;
+        let started = self.0.api().start_operation(&grant, &request).await;
+        let mut response =
+            Response::new((&started.map_err(|fault| without_filter(&fault))?).into());
+        response.extensions_mut().insert(AuditDetails::bulk_action(&request));
+        Ok(response)
+    }
+
+    async fn list_operations(&self, request: Request<v1::Nothing>) -> AdminReply<v1::Operations> {
+        let operations = self.0.api().list_operations(&grant(&request)?).await?;
+        let operations = operations.iter().map(Into::into).collect();
+        Ok(Response::new(v1::Operations { operations }))
+    }
+
+    async fn get_operation(&self, request: Request<v1::OperationRef>) -> AdminReply<v1::Operation> {
+        let grant = grant(&request)?;
+        let v1::OperationRef { id, wait_ms } = request.into_inner();
+        let wait = Some(Period(Span::from_millis(wait_ms)));
+        let operation = self.0.api().get_operation(&grant, &name("id", &id)?, wait).await?;
+        Ok(Response::new((&operation).into()))
+    }
+
+    async fn cancel_operation(
+        &self,
+        request: Request<v1::OperationRef>,
+    ) -> AdminReply<v1::Operation> {
+        let grant = grant(&request)?;
+        let id = name("id", &request.into_inner().id)?;
+        let operation = self.0.api().cancel_operation(&grant, &id).await?;
+        let mut response = Response::new((&operation).into());
+        response.extensions_mut().insert(AuditDetails(format!("operation {id}")));
+        Ok(response)
+    }
+
     type ListenStream = AdminStream<v1::Event>;
 
     async fn listen(
@@ -240,6 +277,40 @@ impl admin_server::Admin for AdminService {
             Some((Ok(event), subscription))
         });
         Ok(Response::new(Box::pin(events)))
+    }
+
+    async fn send_event(&self, request: Request<v1::NewEvent>) -> AdminReply<v1::EventSent> {
+        let grant = grant(&request)?;
+        let event = named_events::read(request.into_inner()).map_err(invalid)?;
+        let sent = self.0.api().send_event(&grant, event).await?;
+        Ok(Response::new(named_events::sent(&sent)))
+    }
+
+    async fn get_event(&self, request: Request<v1::Named>) -> AdminReply<v1::NamedEvent> {
+        let grant = grant(&request)?;
+        let name = name("name", &request.into_inner().name)?;
+        let event = self.0.api().get_event(&grant, name).await?;
+        Ok(Response::new(named_events::event(&event, JobView::Full)))
+    }
+
+    async fn list_events(
+        &self,
+        request: Request<v1::ListEventsRequest>,
+    ) -> AdminReply<v1::NamedEvents> {
+        let grant = grant(&request)?;
+        let v1::ListEventsRequest { after, limit } = request.into_inner();
+        let (after, limit) = (non_empty(after), limit.map(|limit| limit as usize));
+        let (events, next) = self.0.api().list_events(&grant, after.as_deref(), limit).await?;
+        let events = events.iter().map(|event| named_events::event(event, JobView::Summary));
+        let next = next.map_or_else(String::new, |name| name.to_string());
+        Ok(Response::new(v1::NamedEvents { events: events.collect(), next }))
+    }
+
+    async fn remove_event(&self, request: Request<v1::Named>) -> AdminReply<v1::Nothing> {
+        let grant = grant(&request)?;
+        let name = name("name", &request.into_inner().name)?;
+        let about = format!("event {name}");
+        empty_response(about, self.0.api().remove_event(&grant, name).await)
     }
 }
 
@@ -267,6 +338,15 @@ fn without_prefix(outer: &str, mut invalid: Invalid) -> Invalid {
     invalid
 }
 
+/// The status of a fault, without `filter` at the front of its field.
+fn without_filter(fault: &Fault) -> Status {
+    let outside = |field: &str| {
+        let field = field.strip_prefix("filter").unwrap_or(field);
+        field.strip_prefix('.').unwrap_or(field).to_owned()
+    };
+    grpc::status_of(grpc::code(fault.code()), fault, outside)
+}
+
 fn handler(view: &HandlerView) -> v1::Handler {
     let shown = Format::Json.encode(&view.to_wire(Format::Json));
     let handler = String::from_utf8_lossy(&shown).into_owned();
@@ -291,6 +371,7 @@ fn act_on_all_request(request: v1::ActRequest) -> Result<api::ActOnAll, Invalid>
         Ok(act_request::Act::Cancel) => api::Verb::Cancel,
         Ok(act_request::Act::Retry) => api::Verb::Retry,
         Ok(act_request::Act::Delete) => api::Verb::Delete,
+        Ok(act_request::Act::Replay) => api::Verb::Replay,
         Ok(act_request::Act::Unspecified) => {
             return Err(Invalid::new(Code::Malformed, "act", "is required"));
         }
@@ -314,11 +395,18 @@ fn act_on_all_request(request: v1::ActRequest) -> Result<api::ActOnAll, Invalid>
         q: non_empty(request.q),
         all: request.all,
     };
-    Ok(api::ActOnAll { act, filter, change: None, dry_run: request.dry_run })
+    let replay = request.replay.map(Into::into);
+    Ok(api::ActOnAll { act, filter, change: None, replay, dry_run: request.dry_run })
 }
 
 fn event(item: &ListenerItem) -> v1::Event {
     match item {
+        ListenerItem::Sent(sent) => v1::Event {
+            what: "event.sent".to_owned(),
+            at_ms: sent.at.as_millis(),
+            name: sent.name.to_string(),
+            ..v1::Event::default()
+        },
         ListenerItem::Missed(missed) => v1::Event { missed: *missed, ..v1::Event::default() },
         ListenerItem::Event(event) => {
             let wire = calls::event(event);
@@ -329,6 +417,7 @@ fn event(item: &ListenerItem) -> v1::Event {
                 what: enum_text(&wire.what),
                 at_ms: event.at.as_millis(),
                 missed: 0,
+                name: String::new(),
                 state: wire.state.map_or(0, |state| v1::State::from(State::from(state)).into()),
             }
         }

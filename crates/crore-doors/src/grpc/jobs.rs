@@ -8,7 +8,7 @@ use crore::IdempotencyKey;
 use crore::actions::{JobAction, JobChanges};
 use crore::push::{BatchResult, PushResult};
 use crore_api::audit::AuditDetails;
-use crore_api::calls::{self, JobPage, unreadable_job};
+use crore_api::calls::{self, JobPage, ReplayCall, unreadable_job};
 use crore_api::telemetry::{TraceContext, inherit};
 use crore_api::{AdmittedCall, Fault, Grant};
 use crore_core::job::{ClientId, DueTime};
@@ -106,6 +106,19 @@ impl jobs_server::Jobs for JobsService {
         act((&self.0, &grant), request.job.ok_or_else(|| missing("job"))?, &change).await
     }
 
+    async fn replay(&self, request: Request<v1::ReplayRequest>) -> JobsReply<v1::Pushed> {
+        let (grant, context) = (grant(&request)?, context(&request));
+        let request = request.into_inner();
+        let edits = request.edits().map_err(invalid)?;
+        let key = read_key(&request.idempotency_key)?;
+        let original = job_selector(request.job.ok_or_else(|| missing("job"))?)?;
+        let (key, context) = (key.as_ref(), context.as_ref());
+        let call = ReplayCall { original, edits: &edits, key, context };
+        let (id, status) = self.0.api().replay_job(&grant, call).await?;
+        let duplicate = status == PushStatus::Duplicate;
+        Ok(Response::new(v1::Pushed { id: id.0, duplicate, problem: None }))
+    }
+
     async fn wait(&self, request: Request<v1::WaitRequest>) -> JobsReply<v1::Ended> {
         let grant = grant(&request)?;
         let request = request.into_inner();
@@ -194,13 +207,18 @@ impl PushCaller {
 
     async fn push(self, mut request: v1::PushRequest) -> Result<v1::PushResponse, Status> {
         let tag = std::mem::take(&mut request.tag);
-        let key = match request.idempotency_key.as_str() {
-            "" => None,
-            key => Some(IdempotencyKey::new("idempotency_key", key).map_err(invalid)?),
-        };
+        let key = read_key(&request.idempotency_key)?;
         let (batch, faults) = read(request, self.context.as_ref()).map_err(invalid)?;
         let pushed = self.doors.api().push(&self.grant, batch, key.as_ref()).await;
         Ok(v1::PushResponse { tag, ..push_response(pushed.map_err(failed)?, faults) })
+    }
+}
+
+/// The idempotency key of a call, if there is one.
+fn read_key(text: &str) -> Result<Option<IdempotencyKey>, Status> {
+    match text {
+        "" => Ok(None),
+        key => IdempotencyKey::new("idempotency_key", key).map(Some).map_err(invalid),
     }
 }
 

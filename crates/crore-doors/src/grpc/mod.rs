@@ -12,6 +12,7 @@ mod fault;
 mod health;
 mod jobs;
 mod message_frames;
+mod named_events;
 mod request_body;
 mod response_body;
 mod stats;
@@ -80,6 +81,7 @@ const CALLS: &[(&str, RequiredAccess)] = &[
     ("/crore.v1.Jobs/Retry",           OPERATE),
     ("/crore.v1.Jobs/Delete",          OPERATE),
     ("/crore.v1.Jobs/Change",          OPERATE),
+    ("/crore.v1.Jobs/Replay",          PUSH),
     ("/crore.v1.Jobs/Wait",            RESULT),
     ("/crore.v1.Work/Stream",          WORK),
     ("/crore.v1.Work/Fetch",           WORK),
@@ -103,7 +105,15 @@ const CALLS: &[(&str, RequiredAccess)] = &[
     ("/crore.v1.Admin/DeleteHandler",  DEFINE),
     ("/crore.v1.Admin/ListWorkers",    READ),
     ("/crore.v1.Admin/ActOnAll",       OPERATE),
+    ("/crore.v1.Admin/StartOperation", OPERATE),
+    ("/crore.v1.Admin/ListOperations", READ),
+    ("/crore.v1.Admin/GetOperation",   READ),
+    ("/crore.v1.Admin/CancelOperation", OPERATE),
     ("/crore.v1.Admin/Listen",         READ),
+    ("/crore.v1.Admin/SendEvent",      PUSH),
+    ("/crore.v1.Admin/GetEvent",       READ),
+    ("/crore.v1.Admin/ListEvents",     READ),
+    ("/crore.v1.Admin/RemoveEvent",    OPERATE),
     ("/lakh.Lakh/Work",                PUSH),
     ("/lakh.Lakh/Join",                WORK),
     ("/lakh.Lakh/GetDeadJobs",         READ),

@@ -18,14 +18,15 @@ use serde::Serialize;
 /// Interval of keep-alive comments on an idle stream.
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
 
-/// Streams job events from now on.
+/// Streams events from now on: changes of jobs, and named events that programs send.
 ///
-/// A `job` event is sent when the change is durable. A client that reads too slowly receives `missed` with the number
+/// A `job` event is sent when the change is durable. An `event.sent` event names an event that a program sent; it is left
+/// out if a queue or a kind is given, and for tokens that are restricted to some. A client that reads too slowly receives `missed` with the number
 /// of events it lost.
 #[utoipa::path(
     get, path = "/v1/events", operation_id = "events", tag = "server",
     params(EventsQuery),
-    responses((status = 200, description = "A stream of `job` and `missed` events.", content((String = "text/event-stream")))),
+    responses((status = 200, description = "A stream of `job`, `event.sent` and `missed` events.", content((String = "text/event-stream")))),
 )]
 pub(super) async fn listen(
     State(api): State<Api>,
@@ -37,6 +38,7 @@ pub(super) async fn listen(
         let event = match subscription.next().await? {
             ListenerItem::Missed(n) => event("missed", &MissedEvents { n }),
             ListenerItem::Event(one) => event("job", &calls::event(&one)),
+            ListenerItem::Sent(sent) => event("event.sent", &calls::sent_event(&sent)),
         };
         Some((Ok::<_, Infallible>(event), subscription))
     });

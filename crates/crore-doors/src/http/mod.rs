@@ -13,10 +13,12 @@ mod info;
 mod jobs;
 mod limits;
 mod metrics;
+mod named_events;
 mod notes;
 mod operations;
 mod push;
 mod queues;
+mod replay;
 mod results;
 mod schedules;
 mod stats;
@@ -69,6 +71,7 @@ fn table(api: &Api) -> OpenApiRouter<Api> {
         .routes(row(OPERATE, routes!(act::delete)))
         .routes(row(OPERATE, routes!(act::cancel)))
         .routes(row(OPERATE, routes!(act::retry)))
+        .routes(row(PUSH,    routes!(replay::replay)))
         .routes(row(RESULT,  routes!(results::result)))
         .routes(row(READ,    routes!(jobs::explain)))
         .routes(row(READ,    routes!(notes::get)))
@@ -109,6 +112,10 @@ fn table(api: &Api) -> OpenApiRouter<Api> {
         .routes(row(READ,    routes!(stats::counts)))
         .routes(row(READ,    routes!(stats::stats)))
         .routes(row(READ,    routes!(events::listen)))
+        .routes(row(PUSH,    routes!(named_events::send)))
+        .routes(row(READ,    routes!(named_events::get)))
+        .routes(row(OPERATE, routes!(named_events::remove)))
+        .routes(row(READ,    routes!(named_events::list)))
         .routes(row(READ,    routes!(info::info)))
         .routes(row(READ,    routes!(metrics::metrics)))
 }

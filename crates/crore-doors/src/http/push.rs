@@ -55,7 +55,7 @@ pub(super) async fn push(
     reply: Responder,
     sent: RawBody,
 ) -> Result<Response, Fault> {
-    let key = key(&sent.headers)?;
+    let key = idempotency_key(&sent.headers)?;
     match wire::Push::decode(sent.format, &sent.bytes)? {
         wire::Push::One(job) => {
             let mut job = job.read(sent.format)?;
@@ -85,12 +85,12 @@ pub(super) async fn push(
 }
 
 /// The idempotency key from the headers, if there is one.
-fn key(headers: &HeaderMap) -> Result<Option<IdempotencyKey>, Invalid> {
+pub(super) fn idempotency_key(headers: &HeaderMap) -> Result<Option<IdempotencyKey>, Invalid> {
     let Some(value) = headers.get(IDEMPOTENCY_KEY) else { return Ok(None) };
     IdempotencyKey::new("Idempotency-Key", value.to_str().unwrap_or(NOT_ASCII)).map(Some)
 }
 
-fn single_response(reply: Responder, pushed: &Pushed) -> Response {
+pub(super) fn single_response(reply: Responder, pushed: &Pushed) -> Response {
     let status = match pushed.status {
         PushStatus::New => StatusCode::CREATED,
         PushStatus::Duplicate | PushStatus::Refused => StatusCode::OK,

@@ -33,8 +33,9 @@ impl JobService for JobworkerpService {
         let is_success = match self.find_live(&grant, id).await? {
             Some((job, _)) => {
                 let which = job.id.into();
-                let acted =
-                    self.0.engine().jobs().act(which, &JobAction::Cancel).await.map_err(failed)?;
+                let caller = grant.who().to_string();
+                let jobs = self.0.engine().jobs().by(&caller);
+                let acted = jobs.act(which, &JobAction::Cancel).await.map_err(failed)?;
                 // A running job may already have been asked to stop.
                 matches!(
                     acted,

@@ -192,6 +192,50 @@ async fn every_outcome_has_its_effect() {
 }
 
 #[tokio::test]
+async fn costs_are_checked_settled_and_paused() {
+    const JSON: BodyEncoding = BodyEncoding::Json;
+    let server = Server::start().await;
+    let limit = json!({"limit": "where kind = \"llm\" rate 100/1h cost payload.tokens"});
+    let set = server.call(JSON, Method::PUT, "/v1/limits/tokens", Some(&limit)).await;
+    assert_eq!(set.status, 200, "{set:?}");
+    for (payload, what) in [
+        (json!({}), "missing"),
+        (json!({"tokens": -3}), "`-3` is negative"),
+        (json!({"tokens": 101}), "`101` is above the burst"),
+    ] {
+        let job = json!({"kind": "llm", "payload": payload});
+        let refused = server.post(JSON, "/v1/jobs", &job).await;
+        let (_, code, field) = refused.problem();
+        assert_eq!((code, field), ("cost-range", Some("payload.tokens")), "{refused:?}");
+        assert!(refused.body.to_string().contains(what), "{refused:?}");
+    }
+    let costing = |tokens: u32| json!({"kind": "llm", "payload": {"tokens": tokens}});
+    push(&server, JSON, costing(80)).await;
+    let second = push(&server, JSON, costing(60)).await;
+    let first = fetch(&server, JSON, "llm").await;
+    let report = json!({"jobs": [{
+        "id": first["id"], "delivery": first["delivery"], "outcome": "done", "costs": {"tokens": 40},
+    }]});
+    assert_eq!(server.post(JSON, "/v1/finish", &report).await.body["jobs"][0]["state"], "done");
+    let job = fetch(&server, JSON, "llm").await;
+    assert_eq!(job["id"], json!(second), "40 were given back");
+    let report = json!({"jobs": [{
+        "id": second, "delivery": job["delivery"], "outcome": "exhausted", "limit": "tokens", "after": "1h",
+    }]});
+    assert_eq!(server.post(JSON, "/v1/finish", &report).await.body["jobs"][0]["state"], "ready");
+    let shown = server.get(JSON, "/v1/limits/tokens").await;
+    assert_eq!(shown.body["paused"].as_array().map(Vec::len), Some(1), "{shown:?}");
+    let why = server.get(JSON, &format!("/v1/jobs/{second}/explain")).await;
+    assert!(why.body["reasons"].to_string().contains("limit-paused"), "{why:?}");
+    let set = server.call(JSON, Method::PUT, "/v1/limits/tokens", Some(&limit)).await;
+    assert_eq!(set.status, 200, "{set:?}");
+    assert_eq!(fetch(&server, JSON, "llm").await["id"], json!(second), "the pause has ended");
+    let unnamed =
+        json!({"jobs": [{"id": "1", "delivery": "1", "outcome": "exhausted", "after": "1h"}]});
+    assert_eq!(server.post(JSON, "/v1/finish", &unnamed).await.problem().1, "malformed");
+}
+
+#[tokio::test]
 async fn follow_ups_are_pushed_with_the_report() {
     let server = Server::start().await;
     for encoding in BodyEncoding::BOTH {

@@ -97,7 +97,7 @@ async fn a_request_that_is_not_valid_starts_nothing() {
 async fn an_operation_that_ran_when_the_server_stopped_is_interrupted() {
     let server = Server::start().await;
     let filter = Filter { q: Some("state:dead".to_owned()), ..Filter::default() };
-    let request = ActOnAll { act: Verb::Retry, filter, change: None, dry_run: false };
+    let request = ActOnAll { act: Verb::Retry, filter, change: None, replay: None, dry_run: false };
     let operation = Operation {
         id: "0000000000007".to_owned(),
         state: OperationState::Running,
@@ -133,7 +133,7 @@ async fn a_cancelled_operation_stops_and_a_closing_server_interrupts() {
     let grant = crore_api::Grant::full();
     let api = server.doors.api();
     let filter = Filter { all: true, ..Filter::default() };
-    let request = ActOnAll { act: Verb::Delete, filter, change: None, dry_run: true };
+    let request = ActOnAll { act: Verb::Delete, filter, change: None, replay: None, dry_run: true };
     // The task of an operation yields after each page, so the calls come before its end.
     let started = api.start_operation(&grant, &request).await.expect("started");
     let id = Name::new("id", &started.id).expect("a name");
@@ -158,7 +158,7 @@ async fn running_and_remembered_operations_are_bounded() {
     let api = server.doors.api();
     let grant = crore_api::Grant::full();
     let filter = Filter { all: true, ..Filter::default() };
-    let request = ActOnAll { act: Verb::Delete, filter, change: None, dry_run: true };
+    let request = ActOnAll { act: Verb::Delete, filter, change: None, replay: None, dry_run: true };
     let mut results = Vec::new();
     for _ in 0..6 {
         results.push(api.start_operation(&grant, &request).await.map(|operation| operation.id));

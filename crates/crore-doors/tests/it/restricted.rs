@@ -376,3 +376,80 @@ async fn readers_see_handlers_without_their_inline_secrets() {
     let field = Some("settings.headers.authorization");
     assert_eq!(refused.problem(), (400, "malformed", field), "{refused:?}");
 }
+
+#[tokio::test]
+async fn a_replay_needs_to_read_its_original_and_to_push_to_its_queue() {
+    let server = Server::start().await;
+    let other = Client::new(&server, "other", &ALL).await;
+    let (mail, sms) = (other.push("mail").await, other.push("sms").await);
+    let replay = |id: &str| format!("/v1/jobs/{id}/replay");
+    let scope_missing = |heard: &ServerResponse| heard.problem().1 == "scope-missing";
+
+    let pusher = Client::new(&server, "pusher", &[Scope::Push]).await;
+    let refused = pusher.post(&replay(&mail), json!({})).await;
+    assert!(scope_missing(&refused), "{refused:?}");
+    let own = pusher.push("mail").await;
+    let replayed = pusher.post(&replay(&own), json!({})).await;
+    assert_eq!(replayed.status, 201, "{replayed:?}");
+    // The replay belongs to its pusher.
+    let id = replayed.body["id"].as_str().expect("an id");
+    assert_eq!(pusher.get(&format!("/v1/jobs/{id}/result")).await.status, 202);
+
+    let reader = Client::new(&server, "reader", &[Scope::Read, Scope::Operate]).await;
+    assert!(scope_missing(&reader.post(&replay(&mail), json!({})).await));
+    let all = json!({"act": "replay", "filter": {"q": "queue:mail"}});
+    for path in ["/v1/operations", "/v1/operations/preview", "/v1/jobs/act"] {
+        assert!(scope_missing(&reader.post(path, all.clone()).await), "{path}");
+    }
+
+    let bounded = Client::restricted(&server, "bounded", &ALL, &["mail*"], &[]).await;
+    assert_eq!(bounded.post(&replay(&mail), json!({"queue": "mail2"})).await.status, 201);
+    let refused = bounded.post(&replay(&mail), json!({"queue": "sms"})).await;
+    assert!(scope_missing(&refused), "{refused:?}");
+    assert!(scope_missing(&bounded.post(&replay(&sms), json!({"queue": "mail"})).await));
+    let away = json!({"act": "replay", "filter": {"q": "queue:mail"}, "replay": {"queue": "sms"}});
+    for path in ["/v1/operations", "/v1/operations/preview", "/v1/jobs/act"] {
+        let refused = bounded.post(path, away.clone()).await;
+        assert_eq!(
+            (refused.problem().1, refused.problem().2),
+            ("scope-missing", Some("replay.queue"))
+        );
+    }
+    let everything = json!({"act": "replay", "filter": {"all": true}});
+    let done = bounded.post("/v1/jobs/act", everything).await;
+    assert_eq!(done.body["done"], 4, "the jobs in `mail` and `mail2`: {done:?}");
+    let sms = other.get("/v1/queues/sms").await;
+    assert_eq!(sms.body["counts"], json!({"ready": 1}));
+}
+
+#[tokio::test]
+async fn a_job_shows_who_acted_on_it() {
+    let server = Server::start().await;
+    let ada = Client::new(&server, "ada", &ALL).await;
+    let id = ada.push("mail").await;
+    let path = format!("/v1/jobs/{id}");
+    ada.call(Method::PATCH, &path, json!({"priority": 4})).await;
+    let bulk = json!({"act": "cancel", "filter": {"queue": "mail"}});
+    let started = ada.post("/v1/operations", bulk).await;
+    let operation = started.body["id"].as_str().expect("an id").to_owned();
+    ada.get(&format!("/v1/operations/{operation}?wait=1m")).await;
+    let bob = Client::new(&server, "bob", &ALL).await;
+    let retried = bob.post(&format!("{path}/retry"), Value::Null).await;
+    assert_eq!(retried.status, 200, "{retried:?}");
+    let shown = ada.get(&path).await.body;
+    let actions = shown["actions"].as_array().expect("actions");
+    let names: Vec<_> =
+        actions.iter().map(|one| one["action"].as_str().unwrap_or_default()).collect();
+    assert_eq!(names, ["retry", "cancel", "edit"], "{shown}");
+    let by = |n: usize| actions[n]["by"].as_str().unwrap_or_default();
+    assert!(by(0).starts_with("token bob ("), "{shown}");
+    assert!(by(1).starts_with(&format!("operation {operation} by token ada (")), "{shown}");
+    assert!(by(2).starts_with("token ada ("), "{shown}");
+    assert_eq!(actions[2]["detail"], "priority 4");
+    let report = ada.fetch("mail").await;
+    ada.post("/v1/finish", json!({"jobs": [report]})).await;
+    let shown = ada.get(&path).await.body;
+    assert!(shown["history"][0]["duration"].is_string(), "{shown}");
+    let plain = ada.push("mail").await;
+    assert_eq!(ada.get(&format!("/v1/jobs/{plain}")).await.body.get("actions"), None);
+}

@@ -109,6 +109,14 @@ fn step(layout: &Layout, write: StoreWrite) -> Result<ApplyStep, Error> {
                 frees: FreedLocks::default(),
             })
         }
+        // Refused before.
+        StoreWrite::ResumeKeys { .. } => Ok(ApplyStep {
+            slot: layout.registry(),
+            guard: Vec::new(),
+            push: Vec::new(),
+            parent: None,
+            frees: FreedLocks::default(),
+        }),
         StoreWrite::Tick { schedule, seen, cursor, push } => {
             let tick = map! {
                 "name" => schedule.as_str(), "revision" => seen.0, "cursor" => cursor.as_millis(),
@@ -143,6 +151,8 @@ fn job_step(layout: &Layout, change: Change) -> Result<ApplyStep, Error> {
     for effect in change.effects {
         match effect {
             Effect::ReturnPermits => fields.push(("permits", true.into())),
+            // No limit counts costs, and a pause is refused before.
+            Effect::CorrectCost { .. } | Effect::PauseKey { .. } => {}
             Effect::ReleaseKey => fields.push(("unlock", true.into())),
             Effect::Tally(tally) => {
                 let counts = [tally.size, tally.ran, tally.succeeded, i8::from(tally.lost)];

@@ -192,12 +192,14 @@ fn read_live(layout: &Layout, slot: SlotIndex, fields: &RecordFields) -> Result<
         pushed_at: fields.time("pushed")?.unwrap_or_default(),
         due: fields.time("due")?.unwrap_or_default(),
         deadline: None,
+        event: None,
         started_at: fields.time("started")?.unwrap_or_default(),
         lease_until: fields.time("lease_until")?.unwrap_or_default(),
         ended_at: fields.time("ended")?,
         worker,
         why: fields.0.get("why").map(|why| parse_variant(why)).transpose()?,
         history: read_history(layout, slot, fields.bytes("history"))?,
+        actions: Vec::new(),
         result: read_result(fields)?,
     })
 }

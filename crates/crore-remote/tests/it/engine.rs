@@ -26,7 +26,7 @@ use crore_store::views::{
     JobCount, JobNotes, JobStatsQuery, JobStatsRow, ListPage, ListQuery, Note, StatStep,
 };
 use crore_store::{
-    Committed, Jobs, Registry, Store, StoreFuture, StoreId, Upkeep, Views, WakeHook,
+    Committed, Events, Jobs, Registry, Store, StoreFuture, StoreId, Upkeep, Views, WakeHook,
 };
 use crore_testkit::FakeClock;
 
@@ -86,14 +86,23 @@ impl<S: Registry> Registry for PartialStore<S> {
     }
 }
 
+impl<S: Jobs> Events for PartialStore<S> {}
+
 impl<S: Jobs> Upkeep for PartialStore<S> {
     fn promote(&self, _: usize) -> StoreFuture<'_, Promoted> {
         ready_answer(Promoted { now: self.clock.now(), count: 0, next_at: None })
     }
 
     fn lapsed(&self, _: usize) -> StoreFuture<'_, Lapses> {
-        let (lapsed, broken, expired) = (Vec::new(), Vec::new(), Vec::new());
-        ready_answer(Lapses { now: self.clock.now(), lapsed, broken, expired, next_at: None })
+        let none = Vec::new;
+        ready_answer(Lapses {
+            now: self.clock.now(),
+            lapsed: none(),
+            broken: none(),
+            expired: none(),
+            timed_out: none(),
+            next_at: None,
+        })
     }
 
     fn prune(&self, _: usize) -> StoreFuture<'_, Pruned> {

@@ -23,8 +23,8 @@ pub(crate) enum LimitCommand {
     Set {
         /// Name of the limit
         name: String,
-        /// Definition: [where CONDITION] [rate N/DURATION] [burst N] [concurrency N] [per FIELD]; see
-        /// docs/guide/limits.md
+        /// Definition: [where CONDITION] [rate N/DURATION] [burst N] [cost FIELD] [concurrency N] [per FIELD];
+        /// see docs/guide/limits.md
         limit: String,
     },
     /// Delete a limit

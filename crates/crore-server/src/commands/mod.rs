@@ -4,6 +4,7 @@ pub(crate) mod bench;
 pub(crate) mod client;
 mod completions;
 mod config;
+pub(crate) mod event;
 pub(crate) mod group;
 pub(crate) mod handler;
 mod info;
@@ -36,6 +37,7 @@ pub(crate) fn run(command: CliCommand) -> anyhow::Result<ExitCode> {
         CliCommand::Config(command) => config::run(command),
         CliCommand::Job { remote, command } => job::run(CommandContext::new(&remote)?, command),
         CliCommand::Group { remote, command } => group::run(CommandContext::new(&remote)?, command),
+        CliCommand::Event { remote, command } => event::run(CommandContext::new(&remote)?, command),
         CliCommand::Queue { remote, command } => queue::run(CommandContext::new(&remote)?, command),
         CliCommand::Schedule { remote, command } => {
             schedule::run(CommandContext::new(&remote)?, command)

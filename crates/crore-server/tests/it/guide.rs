@@ -37,8 +37,10 @@ pages! {
     observability, "docs/guide/observability.md", [];
     fair_share, "docs/guide/fair-share.md", [];
     deadlines, "docs/guide/deadlines.md", [];
+    events, "docs/guide/events.md", ["\"amount\":120", "order-18-paid"];
     priorities, "docs/guide/priorities.md", [];
     results, "docs/guide/results.md", ["HELLO"];
+    replay, "docs/guide/replay.md", [];
     retries, "docs/guide/retries.md", ["exit code 1"];
     runners, "docs/guide/runners.md", [];
     runners_command, "docs/guide/runners/command.md", ["2 -\n"];

@@ -64,14 +64,16 @@ fn the_history_of_a_job_is_shown_as_lines() {
             { "id": job["id"], "delivery": job["delivery"], "text": format!("a note of {worker}") } ] }));
         finish(&server, &job, json!({ "outcome": "failed", "error": error }));
     }
+    server.run(&["job", "edit", "1", "--priority", "3"]).success();
     let shown = server.run(&["job", "get", "1", "--notes"]).success();
     let line = |words: &[&str]| {
         shown
             .lines()
             .any(|line| words.iter().all(|word| line.split_whitespace().any(|w| w == *word)))
     };
-    assert!(line(&["STARTED", "ENDED", "OUTCOME", "WORKER", "ERROR"]), "{shown}");
+    assert!(line(&["AT", "EVENT", "DURATION", "BY", "DETAIL"]), "{shown}");
     assert!(line(&["failed", "w1", "asleep"]) && line(&["failed", "w2", "paper"]), "{shown}");
+    assert!(line(&["edit", "loopback", "priority", "3"]), "{shown}");
     assert!(line(&["note", "w1"]) && !shown.contains('['), "{shown}");
     server.stop();
 }

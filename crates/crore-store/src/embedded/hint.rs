@@ -12,20 +12,22 @@
 //!            oldest u64, time i64
 //!        80  the last id, delivery and revision in it (varints)
 //!            count of lanes, each: queue, kind, count of limit keys, each: limit, value
-//!            count of jobs by id, each: difference of ids, then its state and record locations
+//!            count of jobs by id, each: difference of ids, then its state, record locations and costs
 //!            count of side records, each: record body
 //! ```
 
 use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
 
 use crore_core::fair::FairKey;
 use crore_core::id::JobMap;
 use crore_core::job::ClientId;
 use crore_core::limit::LimitKey;
-use crore_core::{JobId, Name, State, Time};
+use crore_core::{EventId, GroupId, JobId, Name, State, Time};
 
 use super::codec::{
-    ByteReader, Damaged, LiveHead, Put, SpecHead, get_version, peek_live, peek_spec, put_version,
+    ByteReader, Damaged, LiveHead, Put, SpecHead, get_costs, get_version, peek_live, peek_spec,
+    put_costs, put_version,
 };
 use super::frame::{FrameHeader, NUMBER_LIMIT};
 use super::record::{Hole, LogRecord, Meta, RecordLocation, read_number};
@@ -37,6 +39,9 @@ const MAGIC: &[u8; 8] = b"crorehnt";
 /// Magic of an [extended](HintFormat::Extended) hint.
 const MAGIC_EXTENDED: &[u8; 8] = b"crorehnx";
 
+/// Magic of a hint with [costs](HintFormat::Costs).
+const MAGIC_COSTS: &[u8; 8] = b"crorehnc";
+
 /// The fields of a hint. A hint is extended only if its jobs need it, so that versions of crore that know less can read
 /// the others; they rebuild an extended hint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -44,11 +49,16 @@ enum HintFormat {
     Plain,
     /// Jobs may have a deadline, and a lane ends with its fair key and its required version.
     Extended,
+    /// Extended, and jobs may have costs.
+    Costs,
 }
 
 impl HintFormat {
     fn of(builder: &HintBuilder) -> Self {
         let mut jobs = builder.jobs.iter().filter_map(|item| item.job.as_ref());
+        if jobs.clone().any(|job| job.costs.is_some()) {
+            return Self::Costs;
+        }
         let has_deadlines = jobs.any(|job| job.deadline.is_some());
         let is_extended = |lane: &LaneKey| lane.fair.is_some() || lane.version.is_some();
         if has_deadlines || builder.lanes.iter().any(is_extended) {
@@ -62,11 +72,14 @@ impl HintFormat {
         match self {
             Self::Plain => MAGIC,
             Self::Extended => MAGIC_EXTENDED,
+            Self::Costs => MAGIC_COSTS,
         }
     }
 
     fn from_magic(magic: &[u8]) -> Option<Self> {
-        [Self::Plain, Self::Extended].into_iter().find(|format| format.magic() == magic)
+        [Self::Plain, Self::Extended, Self::Costs]
+            .into_iter()
+            .find(|format| format.magic() == magic)
     }
 }
 
@@ -96,6 +109,8 @@ pub(crate) struct HintJob {
     /// The deadline that the index needs.
     pub(crate) deadline: Option<Time>,
     pub(crate) client: Option<ClientId>,
+    /// Costs under its limits, if the put record is in this segment.
+    pub(crate) costs: Option<Arc<[u32]>>,
 }
 
 /// The fixed part of a hint.
@@ -158,19 +173,21 @@ impl HintBuilder {
                 let lane = self.lane(&head)?;
                 let live = self.live(id, live)?;
                 let item = job_item((location, location), (Some(lane), head.priority), live);
-                self.set(id, Some(HintJob { client: head.client_id, ..item }));
+                self.set(id, Some(HintJob { client: head.client_id, costs: head.costs, ..item }));
             }
             LogRecord::Live { id, priority, base, live } => {
                 let live = self.live(id, live)?;
                 let put = self.job(id).filter(|job| job.base == base);
-                let (lane, client) = put.map_or((None, None), |put| (put.lane, put.client.clone()));
+                let lane = put.and_then(|put| put.lane);
+                let client = put.and_then(|put| put.client.clone());
+                let costs = put.and_then(|put| put.costs.clone());
                 let item = job_item((location, base), (lane, priority), live);
-                self.set(id, Some(HintJob { client, ..item }));
+                self.set(id, Some(HintJob { client, costs, ..item }));
             }
             LogRecord::Gone(id) => self.set(id, None),
             LogRecord::Side { key, .. } => {
-                if let SideKey::Group(id) = key {
-                    self.meta.last_id = self.meta.last_id.max(id.0);
+                if let SideKey::Group(GroupId(id)) | SideKey::Event(EventId(id)) = key {
+                    self.meta.last_id = self.meta.last_id.max(id);
                 }
                 self.sides.insert(key, body.to_vec());
             }
@@ -309,6 +326,7 @@ fn job_item(
         result_until,
         deadline: indexed_deadline(state, broken, deadline),
         client: None,
+        costs: None,
     }
 }
 
@@ -320,7 +338,7 @@ fn put_lane(lane: &LaneKey, format: HintFormat, out: &mut Vec<u8>) {
         out.put_text(key.limit.as_str());
         out.put_option(key.value.as_deref(), Put::put_text);
     }
-    if format == HintFormat::Extended {
+    if format != HintFormat::Plain {
         out.put_option(lane.fair.as_ref().map(FairKey::as_str), Put::put_text);
         out.put_option(lane.version.as_ref(), |out, version| put_version(version, out));
     }
@@ -339,6 +357,7 @@ const MOVED: u8 = 8;
 const LANE: u8 = 16;
 const CLIENT: u8 = 32;
 const DEADLINE: u8 = 64;
+const COSTS: u8 = 128;
 
 fn put_job(job: Option<&HintJob>, out: &mut Vec<u8>) {
     let Some(job) = job else {
@@ -355,7 +374,8 @@ fn put_job(job: Option<&HintJob>, out: &mut Vec<u8>) {
             | bit(job.location != job.base, MOVED)
             | bit(job.lane.is_some(), LANE)
             | bit(job.client.is_some(), CLIENT)
-            | bit(job.deadline.is_some(), DEADLINE),
+            | bit(job.deadline.is_some(), DEADLINE)
+            | bit(job.costs.is_some(), COSTS),
     );
     put_spot(job.location, out);
     if job.location != job.base {
@@ -378,6 +398,9 @@ fn put_job(job: Option<&HintJob>, out: &mut Vec<u8>) {
     if let Some(client) = &job.client {
         out.put_text(client.door.as_str());
         out.put_text(&client.id);
+    }
+    if let Some(costs) = &job.costs {
+        put_costs(costs, out);
     }
 }
 
@@ -525,6 +548,7 @@ fn get_job(reader: &mut ByteReader<'_>, state: State) -> Result<HintJob, Damaged
     } else {
         None
     };
+    let costs = if has(COSTS) { Some(get_costs(reader)?) } else { None };
     let broken = has(BROKEN);
     Ok(HintJob {
         location,
@@ -538,6 +562,7 @@ fn get_job(reader: &mut ByteReader<'_>, state: State) -> Result<HintJob, Damaged
         result_until,
         deadline,
         client,
+        costs,
     })
 }
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use crore_core::Time;
+use crore_core::{State, Time};
 
 use super::codec::Damaged;
 use super::disk::{Disk, DiskFile, OpenMode};
@@ -345,9 +345,9 @@ fn replay(
         with_hint(one, disk, seed, |hint| hint.walk(|item| restore_job(local, item), |_| Ok(())))?;
     }
     for (key, value) in sides {
-        // Notes of a removed job are dropped.
+        // Records of a removed job are dropped.
         let of_job = match key {
-            SideKey::Progress(id) | SideKey::Line(id, _) => Some(id),
+            SideKey::Progress(id) | SideKey::Line(id, _) | SideKey::EventWait(id) => Some(id),
             _ => None,
         };
         let is_left = of_job.is_some_and(|id| local.records().rows.get(id).is_none());
@@ -355,6 +355,7 @@ fn replay(
             local.restore(key, value);
         }
     }
+    local.finish_restore();
     local.take_touched();
     local.take_woken();
     Ok(numbers)
@@ -397,9 +398,15 @@ fn note_newest(
     let Some(job) = item.job else {
         if !planted!("bug-15") {
             rows.remove(item.id);
+            local.restore_costs(item.id, None);
         }
         return Ok(());
     };
+    // Without a lane, the put record and its costs are in an earlier segment.
+    if job.lane.is_some() && !planted!("bug-59") {
+        local.restore_costs(item.id, job.costs.as_ref());
+    }
+    let rows = &mut local.records_mut().rows;
     let lane = match job.lane {
         Some(nth) => lanes.get(nth as usize).copied(),
         None => rows.get(item.id).map(|row| row.lane()),
@@ -432,6 +439,9 @@ fn restore_job(local: &mut LocalIndex<Log>, item: HintItem) -> Result<(), HintEr
             result_until: job.result_until,
             deadline: job.deadline.filter(|_| !planted!("bug-43")),
         });
+        if job.state != State::Ready {
+            local.restore_costs(item.id, None);
+        }
     }
     if let Some(client) = job.client {
         local.restore_client(&client, item.id);

@@ -4,12 +4,12 @@ use std::sync::Arc;
 
 use crore_core::job::{DependencyCondition, DependencyTarget};
 use crore_core::limit::{LimitKey, Tat};
-use crore_core::{GroupId, JobId, Time};
+use crore_core::{EventId, GroupId, JobId, Time};
 
-use super::codec::{ByteReader, Damaged, Put, get_group, put_group};
+use super::codec::{ByteReader, Damaged, Put, get_group, get_payload, put_group, put_payload};
 use super::record::read_number;
 use crate::StoreId;
-use crate::local::{KeyLock, SideKey, SideValue, check_block};
+use crate::local::{BucketState, JobWait, KeyLock, SideKey, SideValue, StoredEvent, check_block};
 use crate::registry::RegistryTable;
 use crate::views::StatStep;
 
@@ -77,6 +77,14 @@ pub(crate) fn put_key(key: &SideKey, out: &mut Vec<u8>) {
             out.put_var(u64::from(*nth));
         }
         SideKey::Identity => out.put_u8(10),
+        SideKey::Event(id) => {
+            out.put_u8(11);
+            out.put_var(id.0);
+        }
+        SideKey::EventWait(job) => {
+            out.put_u8(12);
+            out.put_var(job.0);
+        }
     }
 }
 
@@ -101,6 +109,8 @@ pub(crate) fn get_key(reader: &mut ByteReader<'_>) -> Result<SideKey, Damaged> {
             SideKey::Stat(series, step, reader.time(Time::ZERO)?)
         }
         10 => SideKey::Identity,
+        11 => SideKey::Event(EventId(read_number(reader)?)),
+        12 => SideKey::EventWait(JobId(reader.var()?)),
         SERIES => match reader.u8()? {
             0 => SideKey::SeriesName(reader.var32()?),
             step => {
@@ -126,7 +136,13 @@ pub(crate) fn put_value(value: &SideValue, out: &mut Vec<u8>) {
         // Definitions are few and varied, so they are JSON. All their values can be represented; a
         // failure would be a bug in the types.
         SideValue::Entry(entry) => out.put_chunk(&serde_json::to_vec(entry).unwrap_or_default()),
-        SideValue::Bucket(tat) => out.put_zig(tat.as_micros()),
+        // Without a pause it is what versions without pauses read.
+        SideValue::Bucket(BucketState { tat, paused_until }) => {
+            out.put_zig(tat.as_micros());
+            if *paused_until != Time::ZERO {
+                out.put_time(Time::ZERO, *paused_until);
+            }
+        }
         SideValue::Leader(node, until) => {
             out.put_var(*node);
             out.put_time(Time::ZERO, *until);
@@ -150,6 +166,21 @@ pub(crate) fn put_value(value: &SideValue, out: &mut Vec<u8>) {
             out.put_u64((id.0 >> 64) as u64);
             out.put_u64(id.0 as u64);
         }
+        SideValue::Event(event) => {
+            out.put_text(event.name.as_str());
+            out.put_time(Time::ZERO, event.sent_at);
+            out.put_option(event.until, |out, until| out.put_time(Time::ZERO, until));
+            put_payload(&event.payload, out);
+        }
+        SideValue::EventWait(JobWait::Open { name, until, waits }) => {
+            out.put_u8(u8::from(*waits));
+            out.put_text(name.as_str());
+            out.put_option(*until, |out, until| out.put_time(Time::ZERO, until));
+        }
+        SideValue::EventWait(JobWait::Holds(event)) => {
+            out.put_u8(2);
+            out.put_var(event.0);
+        }
     }
 }
 
@@ -168,7 +199,12 @@ pub(crate) fn get_value(key: &SideKey, bytes: &[u8]) -> Result<Option<SideValue>
                 let entry = serde_json::from_slice(reader.chunk()?);
                 SideValue::Entry(Box::new(entry.map_err(|_| Damaged("unreadable registry entry"))?))
             }
-            SideKey::Bucket(_) => SideValue::Bucket(Tat::from_micros(reader.zig()?)),
+            SideKey::Bucket(_) => {
+                let tat = Tat::from_micros(reader.zig()?);
+                let is_paused = !reader.rest().is_empty();
+                let paused_until = if is_paused { reader.time(Time::ZERO)? } else { Time::ZERO };
+                SideValue::Bucket(BucketState { tat, paused_until })
+            }
             SideKey::Leader(_) => SideValue::Leader(reader.var()?, reader.time(Time::ZERO)?),
             SideKey::Progress(_) => {
                 let (at, percent) = (reader.time(Time::ZERO)?, reader.u8()?);
@@ -186,8 +222,26 @@ pub(crate) fn get_value(key: &SideKey, bytes: &[u8]) -> Result<Option<SideValue>
                 let (high, low) = (u128::from(reader.u64()?), u128::from(reader.u64()?));
                 SideValue::Identity(StoreId(high << 64 | low))
             }
+            SideKey::Event(_) => {
+                let (name, sent_at) = (reader.name()?, reader.time(Time::ZERO)?);
+                let until = reader.option(|reader| reader.time(Time::ZERO))?;
+                let payload = get_payload(reader)?;
+                SideValue::Event(Box::new(StoredEvent { name, payload, sent_at, until }))
+            }
+            SideKey::EventWait(_) => SideValue::EventWait(get_wait(reader)?),
         })
     })
+}
+
+fn get_wait(reader: &mut ByteReader<'_>) -> Result<JobWait, Damaged> {
+    match reader.u8()? {
+        waits @ (0 | 1) => {
+            let (name, until) = (reader.name()?, reader.option(|r| r.time(Time::ZERO))?);
+            Ok(JobWait::Open { name, until, waits: waits == 1 })
+        }
+        2 => Ok(JobWait::Holds(EventId(reader.var()?))),
+        _ => Err(Damaged("unknown wait for an event")),
+    }
 }
 
 fn put_target(target: DependencyTarget, out: &mut Vec<u8>) {

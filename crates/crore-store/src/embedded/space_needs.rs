@@ -1,9 +1,9 @@
 //! Estimated disk space of an operation, and its priority when the disk is full.
 
-use crore_core::NewJob;
 use crore_core::machine::{Effect, NextRecord, ResultChange};
+use crore_core::{NewEvent, NewJob};
 
-use crate::jobs::StoreWrite;
+use crate::jobs::{MAX_RESUMED, StoreWrite};
 use crate::views::Note;
 
 /// Generous estimate of a new job's bytes in the log, without its payload.
@@ -42,6 +42,11 @@ impl SpaceNeeds {
         Self::NewData(push_bytes(jobs))
     }
 
+    /// For this event.
+    pub(super) fn for_event(event: &NewEvent) -> Self {
+        Self::NewData(CHANGE_BYTES + event.payload.bytes.len() as u64)
+    }
+
     /// For these decisions and their follow-ups.
     pub(super) fn for_apply(writes: &[StoreWrite]) -> Self {
         Self::Reserve(writes.iter().map(write_bytes).sum())
@@ -70,6 +75,8 @@ fn write_bytes(write: &StoreWrite) -> u64 {
         StoreWrite::Job(change) => change,
         StoreWrite::Tick { push, .. } => return push_bytes(push),
         StoreWrite::Seal(_) => return CHANGE_BYTES,
+        StoreWrite::ResumeKeys { key: Some(_), .. } => return CHANGE_BYTES,
+        StoreWrite::ResumeKeys { key: None, .. } => return MAX_RESUMED as u64 * CHANGE_BYTES,
     };
     let pushed = change.effects.iter().map(|effect| match effect {
         Effect::Push(jobs) => push_bytes(jobs),

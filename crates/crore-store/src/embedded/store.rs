@@ -7,7 +7,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 
 use crore_core::group::Group;
-use crore_core::{Batch, Clock, GroupId, Job, JobId, Live, Name, Span, Time};
+use crore_core::{
+    Batch, Clock, EventCaps, GroupId, Job, JobId, KeptEvent, Live, Name, NewEvent, Span, Time,
+};
 
 use super::commit::SyncMode;
 use super::disk::{Directory, Disk, in_memory_file_system};
@@ -18,16 +20,17 @@ use super::options::{DurabilityMode as When, Options};
 use super::recover::OpenReport;
 use super::space_needs::SpaceNeeds;
 use crate::bug::planted;
+use crate::events::{Released, SendResult};
 use crate::jobs::{Applied, Claim, Claimed, JobSelector, PushedBatch, Renew, Renewed, StoreWrite};
 use crate::local::LocalIndex;
 use crate::registry::{Define, Defined, RegistryEntry, RegistryTable};
 use crate::upkeep::{Lapses, Lead, Promoted, Pruned};
 use crate::views::{
-    JobCount, JobNotes, JobStatsQuery, JobStatsRow, ListPage, ListQuery, Note, RequiredVersion,
-    StatStep,
+    JobCount, JobNotes, JobStatsQuery, JobStatsRow, ListPage, ListQuery, Note, PausedKey,
+    RequiredVersion, StatStep,
 };
 use crate::{Committed, Durability, Error, StoreFuture, StoreId, StoreMetrics, StoreProblem};
-use crate::{Jobs, Registry, Store, Upkeep, Views, WakeHook};
+use crate::{Events, Jobs, Registry, Store, Upkeep, Views, WakeHook};
 
 /// Generous estimate of the log bytes of one renewal.
 const LEASE_BYTES: u64 = 1024;
@@ -274,6 +277,33 @@ impl Jobs for Embedded {
     }
 }
 
+impl Events for Embedded {
+    fn send(&self, event: NewEvent, caps: EventCaps) -> StoreFuture<'_, Committed<SendResult>> {
+        let needs = SpaceNeeds::for_event(&event);
+        self.run_durable(needs, move |local, now| Ok(local.send(event, caps, now)))
+    }
+
+    fn release(&self, n: usize) -> StoreFuture<'_, Released> {
+        // Each slice is durable before the next one, so that the commits of other calls stay short.
+        let needs = SpaceNeeds::for_changes(n);
+        self.run_waited(needs, move |local, now| local.release(n, now))
+    }
+
+    fn event(&self, name: Name) -> StoreFuture<'_, Option<KeptEvent>> {
+        self.read(move |local, now| Ok(local.event(&name, now)))
+    }
+
+    fn events(&self, after: Option<Name>, n: usize) -> StoreFuture<'_, Vec<KeptEvent>> {
+        self.read(move |local, now| Ok(local.event_list(after.as_ref(), n, now)))
+    }
+
+    fn remove_event(&self, name: Name) -> StoreFuture<'_, Committed<bool>> {
+        self.run_durable(SpaceNeeds::for_changes(1), move |local, now| {
+            Ok(local.remove_event(&name, now))
+        })
+    }
+}
+
 impl Upkeep for Embedded {
     fn promote(&self, n: usize) -> StoreFuture<'_, Promoted> {
         let needs = SpaceNeeds::for_changes(n);
@@ -315,6 +345,10 @@ impl Views for Embedded {
 
     fn required_versions(&self, queue: Option<Name>) -> StoreFuture<'_, Vec<RequiredVersion>> {
         self.read(move |local, _| Ok(local.required_versions(queue.as_ref())))
+    }
+
+    fn paused_keys(&self, limit: Option<Name>, n: usize) -> StoreFuture<'_, Vec<PausedKey>> {
+        self.read(move |local, now| Ok(local.paused_keys(limit.as_ref(), n, now)))
     }
 
     fn stats(&self, series: Name, step: StatStep) -> StoreFuture<'_, Vec<(Time, u64)>> {

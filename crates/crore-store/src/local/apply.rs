@@ -40,6 +40,10 @@ impl<R: JobRecords> LocalIndex<R> {
         match write {
             StoreWrite::Job(change) => self.apply_change(change, now),
             StoreWrite::Seal(group) => self.seal(group, now),
+            StoreWrite::ResumeKeys { limit, key } => {
+                let resumed = self.lanes.resume_keys(&limit, key.as_ref(), now);
+                Ok(if resumed > 0 { Applied::Yes(Vec::new()) } else { Applied::Stale })
+            }
             StoreWrite::Tick { schedule, seen, cursor, push } => {
                 if !self.definitions.tick(&schedule, seen, cursor, now) {
                     return Ok(Applied::Stale);
@@ -90,6 +94,10 @@ impl<R: JobRecords> LocalIndex<R> {
         match effect {
             Effect::ReturnPermits if planted!("bug-4") && source.attempt > 1 => {}
             Effect::ReturnPermits => self.lanes.return_permits(source.lane, now),
+            Effect::CorrectCost { key, charged, real } => {
+                self.lanes.correct_cost(&key, (charged, real), now);
+            }
+            Effect::PauseKey { key, until } => self.lanes.pause_key(&key, until, now),
             Effect::ReleaseKey => {
                 if let Some(unique) = &spec.unique {
                     self.keys.release(unique, id);

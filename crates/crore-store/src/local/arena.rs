@@ -41,6 +41,10 @@ impl<T> Arena<T> {
         }
     }
 
+    pub(crate) fn each_mut(&mut self, change: impl FnMut(&mut T)) {
+        self.rows.iter_mut().flatten().for_each(change);
+    }
+
     pub(crate) fn iter(&self) -> impl Iterator<Item = (u32, &T)> {
         self.rows.iter().enumerate().filter_map(|(no, row)| Some((no as u32, row.as_ref()?)))
     }

@@ -62,7 +62,7 @@ impl<R: JobRecords> LocalIndex<R> {
             job.live.claim(delivery, now, job.spec.lease, &request.worker);
             (job.clone(), had_deadline)
         });
-        let (job, had_deadline) = match claimed {
+        let (mut job, had_deadline) = match claimed {
             Err(error) => {
                 self.lanes.return_permits(head.lane, now);
                 let Error::Corrupt { what } = error else { return Err(error) };
@@ -82,6 +82,7 @@ impl<R: JobRecords> LocalIndex<R> {
         {
             self.keys.release(unique, head.id);
         }
+        self.events.attach(&mut job);
         Ok(Some(job))
     }
 
@@ -108,7 +109,9 @@ impl<R: JobRecords> LocalIndex<R> {
             details: ReportDetails::default(),
         });
         self.index_remove(position);
+        self.events.remove_job(position.slot.id);
         self.lanes.remove_job(position.lane);
+        self.lanes.set_costs(position.slot.id, None);
         self.add(Job { id: position.slot.id, spec: Arc::new(spec), live })
     }
 

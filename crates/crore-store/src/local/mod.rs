@@ -11,6 +11,7 @@ mod claim;
 mod deadlines;
 mod dense_map;
 mod dependencies;
+mod events;
 mod index_position;
 mod keys;
 mod lanes;
@@ -19,6 +20,7 @@ mod permits;
 mod push;
 mod records;
 mod registry;
+mod release;
 mod series;
 mod side;
 mod sorted_run;
@@ -36,12 +38,15 @@ use crate::{Error, StoreId};
 use deadlines::Deadlines;
 pub(crate) use dense_map::DenseMap;
 use dependencies::Dependencies;
+use events::EventTable;
+pub(crate) use events::{JobWait, StoredEvent};
 pub(crate) use index_position::{IndexPosition, indexed_deadline};
 use keys::JobKeys;
 pub(crate) use keys::KeyLock;
 pub(crate) use lanes::LaneKey;
 use lanes::Lanes;
 use notes::NoteTable;
+pub(crate) use permits::BucketState;
 pub(crate) use records::{JobRecord, JobRecords, MemoryRecords};
 use registry::RegistryEntries;
 use series::SeriesTable;
@@ -67,6 +72,7 @@ pub(crate) struct LocalIndex<R> {
     /// Waiting jobs with a broken dependency.
     broken: BTreeSet<JobId>,
     deadlines: Deadlines,
+    events: EventTable,
     /// Jobs with a result, by the time at which it expires.
     results: BTreeSet<(Time, JobId)>,
     leaders: BTreeMap<Name, (u64, Time)>,
@@ -100,6 +106,7 @@ impl<R> LocalIndex<R> {
             timers: SortedRun::default(),
             broken: BTreeSet::new(),
             deadlines: Deadlines::default(),
+            events: EventTable::default(),
             results: BTreeSet::new(),
             leaders: BTreeMap::new(),
             identity: None,
@@ -155,15 +162,27 @@ impl<R: JobRecords> LocalIndex<R> {
         let lanes = &mut self.lanes;
         let moved = self.records.update(id, |record| {
             let (before, spec) = (IndexPosition::of(record), Arc::as_ptr(&record.job.spec));
+            let waited = JobWait::of(&record.job);
             let result = change(record);
-            if spec != Arc::as_ptr(&record.job.spec) {
+            let is_new_spec = spec != Arc::as_ptr(&record.job.spec);
+            if is_new_spec {
                 record.lane = lanes.lane_for(&record.job.spec);
                 record.priority = record.job.spec.priority;
                 lanes.remove_job(before.lane);
             }
-            (before, IndexPosition::of(record), result)
+            let after = IndexPosition::of(record);
+            if let Some(costs) = &record.job.spec.costs {
+                lanes.set_costs(id, (after.state == State::Ready).then_some(costs));
+            } else if is_new_spec {
+                lanes.set_costs(id, None);
+            }
+            let wait = JobWait::of(&record.job);
+            (before, after, (wait != waited).then_some(wait), result)
         })?;
-        let Some((before, after, result)) = moved else { return Ok(None) };
+        let Some((before, after, wait, result)) = moved else { return Ok(None) };
+        if let Some(wait) = wait {
+            self.events.set(id, wait);
+        }
         if before != after {
             self.index_remove(before);
             self.index_insert(after);
@@ -174,8 +193,14 @@ impl<R: JobRecords> LocalIndex<R> {
     /// Adds a job to the records and the index.
     fn add(&mut self, job: Job) -> Result<(), Error> {
         let lane = self.lanes.lane_for(&job.spec);
+        if let Some(costs) = job.spec.costs.as_ref().filter(|_| job.live.state == State::Ready) {
+            self.lanes.set_costs(job.id, Some(costs));
+        }
         let record = JobRecord { lane, priority: job.spec.priority, job };
         self.index_insert(IndexPosition::of(&record));
+        if let Some(wait) = JobWait::of(&record.job) {
+            self.events.set(record.job.id, Some(wait));
+        }
         self.records.insert(record)
     }
 
@@ -184,10 +209,14 @@ impl<R: JobRecords> LocalIndex<R> {
         let Some(record) = self.records.remove(id)? else { return Ok(None) };
         self.index_remove(IndexPosition::of(&record));
         self.lanes.remove_job(record.lane);
+        if record.job.spec.costs.is_some() {
+            self.lanes.set_costs(id, None);
+        }
         if let Some(client) = &record.job.spec.client_id {
             self.keys.drop_client(client);
         }
         self.dependencies.remove_waits(id, &record.job.spec.after);
+        self.events.remove_job(id);
         self.notes.remove_job(id);
         Ok(Some(record))
     }

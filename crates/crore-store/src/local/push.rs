@@ -124,11 +124,14 @@ impl<R: JobRecords> LocalIndex<R> {
         }
         let mut live = Live::pushed(now, due, u32::try_from(waits.len()).unwrap_or(u32::MAX));
         live.deadline = new.deadline.map(|deadline| deadline.resolve(now));
+        if let Some(awaited) = &spec.wait_for {
+            live.await_event(awaited, self.events.receivable(&awaited.name, now), now);
+        }
         self.add(Job { id, spec: shared, live })?;
         Ok(Pushed::New(id))
     }
 
-    fn next_id(&mut self) -> u64 {
+    pub(super) fn next_id(&mut self) -> u64 {
         self.last_id += 1;
         self.last_id
     }

@@ -8,14 +8,16 @@ use std::sync::Arc;
 
 use crore_core::group::Group;
 use crore_core::job::{ClientId, DependencyCondition, DependencyTarget};
-use crore_core::limit::{LimitKey, Tat};
-use crore_core::{GroupId, JobId, Name, Revision, Time};
+use crore_core::limit::LimitKey;
+use crore_core::{EventId, GroupId, JobId, Name, Revision, Time};
 
 use super::LocalIndex;
+use super::events::{JobWait, StoredEvent};
 use super::index_position::IndexPosition;
 use super::keys::KeyLock;
 use super::lanes::LaneKey;
 use super::notes::{LogLine, ProgressNote};
+use super::permits::BucketState;
 use super::records::JobRecords;
 use crate::StoreId;
 use crate::registry::{RegistryEntry, RegistryTable};
@@ -30,7 +32,7 @@ pub(crate) enum SideKey {
     Wait(DependencyTarget, DependencyCondition, JobId, u32),
     Group(GroupId),
     Entry(RegistryTable, Name),
-    /// Rate used under a limit key.
+    /// Rate used under a limit key, and its pause.
     Bucket(LimitKey),
     Leader(Name),
     Progress(JobId),
@@ -42,11 +44,14 @@ pub(crate) enum SideKey {
     Series(StatStep, Time, u32),
     /// Identity of the store.
     Identity,
+    Event(EventId),
+    /// The event that a job waits for or has received.
+    EventWait(JobId),
 }
 
 impl SideKey {
     /// Number of kinds.
-    pub(crate) const KINDS: usize = 11;
+    pub(crate) const KINDS: usize = 13;
 
     /// Number of the kind, from 0.
     pub(crate) const fn kind(&self) -> usize {
@@ -62,6 +67,8 @@ impl SideKey {
             Self::Identity => 8,
             Self::SeriesName(_) => 9,
             Self::Series(..) => 10,
+            Self::Event(_) => 11,
+            Self::EventWait(_) => 12,
         }
     }
 
@@ -77,7 +84,7 @@ pub(crate) enum SideValue {
     Wait,
     Group(Group, Time),
     Entry(Box<RegistryEntry>),
-    Bucket(Tat),
+    Bucket(BucketState),
     Leader(u64, Time),
     Progress(ProgressNote),
     Line(LogLine),
@@ -85,6 +92,8 @@ pub(crate) enum SideValue {
     SeriesName(Name, Name),
     Series(Arc<[u8]>),
     Identity(StoreId),
+    Event(Box<StoredEvent>),
+    EventWait(JobWait),
 }
 
 impl<R: JobRecords> LocalIndex<R> {
@@ -97,6 +106,7 @@ impl<R: JobRecords> LocalIndex<R> {
             &mut self.definitions.touched,
             &mut self.lanes.permits.touched,
             &mut self.notes.touched,
+            &mut self.events.touched,
         ];
         for other in others.into_iter().filter(|other| !other.is_empty()) {
             touched.append(other);
@@ -118,7 +128,7 @@ impl<R: JobRecords> LocalIndex<R> {
             SideKey::Entry(table, name) => {
                 self.definitions.entry(*table, name).map(|entry| SideValue::Entry(Box::new(entry)))
             }
-            SideKey::Bucket(key) => self.lanes.permits.tat(key).map(SideValue::Bucket),
+            SideKey::Bucket(key) => self.lanes.permits.state(key).map(SideValue::Bucket),
             SideKey::Leader(duty) => {
                 self.leaders.get(duty).map(|(node, at)| SideValue::Leader(*node, *at))
             }
@@ -134,6 +144,12 @@ impl<R: JobRecords> LocalIndex<R> {
                 self.series.block(*step, *at, *nth).map(SideValue::Series)
             }
             SideKey::Identity => self.identity.map(SideValue::Identity),
+            SideKey::Event(id) => {
+                self.events.stored(*id).map(|event| SideValue::Event(Box::new(event.clone())))
+            }
+            SideKey::EventWait(job) => {
+                self.events.wait_of(*job).map(|wait| SideValue::EventWait(wait.clone()))
+            }
         }
     }
 
@@ -152,7 +168,9 @@ impl<R: JobRecords> LocalIndex<R> {
                 self.definitions.put(table, *entry);
                 self.put_into_effect(table, &name, Some(value));
             }
-            (SideKey::Bucket(key), SideValue::Bucket(tat)) => self.lanes.permits.set_tat(&key, tat),
+            (SideKey::Bucket(key), SideValue::Bucket(state)) => {
+                self.lanes.permits.set_state(&key, state);
+            }
             (SideKey::Leader(duty), SideValue::Leader(node, at)) => {
                 self.leaders.insert(duty, (node, at));
             }
@@ -170,13 +188,27 @@ impl<R: JobRecords> LocalIndex<R> {
                 self.series.set_block(step, (at, nth), block);
             }
             (SideKey::Identity, SideValue::Identity(id)) => self.identity = Some(id),
+            (SideKey::Event(id), SideValue::Event(event)) => self.events.add(id, *event),
+            (SideKey::EventWait(job), SideValue::EventWait(wait)) => {
+                self.events.set_restored(job, wait);
+            }
             _ => {}
         }
+    }
+
+    /// After the last [`LocalIndex::restore`].
+    pub(crate) fn finish_restore(&mut self) {
+        self.events.finish_restore();
     }
 
     /// Returns the lane numbers for jobs that are about to be restored.
     pub(crate) fn restore_lanes(&mut self, lanes: &[LaneKey]) -> Vec<u32> {
         lanes.iter().map(|lane| self.lanes.lane_or_new(lane.borrowed())).collect()
+    }
+
+    /// Sets the costs of a job that is about to be restored, or removes them if it is not ready.
+    pub(crate) fn restore_costs(&mut self, id: JobId, costs: Option<&Arc<[u32]>>) {
+        self.lanes.set_costs(id, costs);
     }
 
     /// Puts a job back into the index.
@@ -204,6 +236,21 @@ impl<R: JobRecords> LocalIndex<R> {
         let (entries, buckets) = (self.definitions.count(), self.lanes.permits.count());
         let (leaders, identity) = (self.leaders.len(), usize::from(self.identity.is_some()));
         let (names, blocks) = self.series.counts();
-        [locks, waits, groups, entries, buckets, leaders, notes, stats, identity, names, blocks]
+        let (events, event_waits) = self.events.counts();
+        [
+            locks,
+            waits,
+            groups,
+            entries,
+            buckets,
+            leaders,
+            notes,
+            stats,
+            identity,
+            names,
+            blocks,
+            events,
+            event_waits,
+        ]
     }
 }

@@ -53,9 +53,13 @@ impl<R: JobRecords> LocalIndex<R> {
         // An unreadable job must not keep the others from a decision: it is left to a repair.
         let expired = expired.iter().map(|slot| job(slot.id));
         let expired = expired.filter(|job| !matches!(job, Err(Error::Corrupt { .. })));
-        let expired = expired.collect::<Result<_, _>>()?;
-        let next_at = next_lease.into_iter().chain(next_deadline).min();
-        Ok(Lapses { now, lapsed, broken, expired, next_at })
+        let expired: Vec<Job> = expired.collect::<Result<_, _>>()?;
+        let (timed_out, next_timeout) = self.events.timed_out(left - expired.len(), now);
+        let timed_out = timed_out.into_iter().map(job);
+        let timed_out = timed_out.filter(|job| !matches!(job, Err(Error::Corrupt { .. })));
+        let timed_out = timed_out.collect::<Result<_, _>>()?;
+        let next_at = next_lease.into_iter().chain(next_deadline).chain(next_timeout).min();
+        Ok(Lapses { now, lapsed, broken, expired, timed_out, next_at })
     }
 
     pub(crate) fn prune(&mut self, n: usize, now: Time) -> Result<Pruned, Error> {
@@ -65,6 +69,7 @@ impl<R: JobRecords> LocalIndex<R> {
         others += self.keys.prune(left - others, now);
         others += self.expire(left - others, now);
         others += self.dependencies.prune(left - others, now);
+        others += self.events.prune(left - others, now);
         self.notes.prune(left - others, now);
         self.series.prune(left - others, now);
         self.leaders.retain(|_, (_, until)| now < *until);

@@ -15,7 +15,8 @@ use crate::Error;
 use crate::bug::planted;
 use crate::jobs::JobSelector;
 use crate::views::{
-    Cursor, JobCount, JobNotes, JobStatsQuery, ListPage, ListQuery, Note, RequiredVersion, StatStep,
+    Cursor, JobCount, JobNotes, JobStatsQuery, ListPage, ListQuery, Note, PausedKey,
+    RequiredVersion, StatStep,
 };
 
 /// A merge of sorted iterators: the next item of each, smallest first.
@@ -30,11 +31,16 @@ enum ListPosition {
 
 impl<R: JobRecords> LocalIndex<R> {
     pub(crate) fn get(&self, which: &[JobSelector], now: Time) -> Result<Vec<Option<Job>>, Error> {
-        let one = |which: &JobSelector| match which {
+        let found = |which: &JobSelector| match which {
             JobSelector::Id(id) => self.visible(*id, now),
             JobSelector::Client(client) => {
                 self.keys.client(client).map_or(Ok(None), |id| self.visible(id, now))
             }
+        };
+        let one = |which| {
+            let mut job = found(which)?;
+            job.iter_mut().for_each(|job| self.events.attach(job));
+            Ok(job)
         };
         which.iter().map(one).collect()
     }
@@ -174,6 +180,12 @@ impl<R: JobRecords> LocalIndex<R> {
         }
         counts.sort();
         counts
+    }
+
+    pub(crate) fn paused_keys(&self, limit: Option<&Name>, n: usize, now: Time) -> Vec<PausedKey> {
+        let mut paused = self.lanes.permits.paused(limit, now);
+        paused.truncate(n);
+        paused
     }
 
     pub(crate) fn required_versions(&self, queue: Option<&Name>) -> Vec<RequiredVersion> {

@@ -151,6 +151,9 @@ pub struct RecordedItem {
     /// The buckets that it counts against.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub limits: Vec<LimitKey>,
+    /// The cost of a start under each of them; `None`: one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub costs: Option<std::sync::Arc<[u32]>>,
     /// The deadline for its first start.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deadline: Option<StartDeadline>,
@@ -160,6 +163,9 @@ pub struct RecordedItem {
     /// The versions of its kind that may run it. `None`: any worker.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub worker_version: Option<VersionRequirement>,
+    /// Whether it waits for an event.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub waits_for_event: bool,
     /// Its payload.
     pub payload: PayloadHash,
 }
@@ -185,9 +191,11 @@ impl RecordedItem {
             group: job.group,
             after: job.after.clone(),
             limits: spec.limits.clone(),
+            costs: spec.costs.clone(),
             deadline: job.deadline,
             on_expired: spec.on_expired.as_ref().map(|next| Box::new(Self::of(seq, next))),
             worker_version: spec.worker_version.as_deref().copied(),
+            waits_for_event: spec.wait_for.is_some(),
             payload: PayloadHash::of(&spec.payload),
         }
     }
@@ -279,6 +287,8 @@ pub enum UpkeepDecision {
     Broken,
     /// It was not started by its deadline.
     Expired,
+    /// The event that it waited for was not sent in time.
+    EventTimedOut,
 }
 
 /// A definition to set or to remove.
@@ -336,6 +346,9 @@ pub struct RecordedRate {
     pub every: Span,
     /// Maximum burst.
     pub burst: u32,
+    /// Whether it counts the costs of jobs.
+    #[serde(default)]
+    pub counts_costs: bool,
 }
 
 /// Settings of a queue.

@@ -1,4 +1,4 @@
-//! Operator actions: cancel, retry, delete and change.
+//! Operator actions: cancel, retry, delete, change and replay.
 
 use crore_core::job::DueTime;
 use crore_core::{Invalid, Name};
@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::enums::State;
+use super::replay::ReplayAll;
 use super::{Id, Labels};
 use crate::units::{Moment, Period};
 
@@ -62,6 +63,8 @@ pub enum Verb {
     Delete,
     /// Apply `change`.
     Change,
+    /// Push a replay of each job, with the edits in `replay`. Also needs the scope `push`.
+    Replay,
 }
 
 /// Selects jobs. At least one condition, or `all`, is required.
@@ -109,6 +112,13 @@ pub struct ActOnAll {
         skip_serializing_if = "Option::is_none"
     )]
     pub change: Option<Change>,
+    /// The edits, for the action `replay`.
+    #[serde(
+        default,
+        deserialize_with = "crate::object::maybe",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub replay: Option<ReplayAll>,
     /// Only count the jobs that would be affected.
     #[serde(default)]
     pub dry_run: bool,

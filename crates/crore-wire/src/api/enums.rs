@@ -1,6 +1,6 @@
 //! Enumerations of the API, and their conversion to core types.
 
-use crore_core::{handler, job, schedule, unique};
+use crore_core::{event, handler, job, schedule, unique};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -117,6 +117,15 @@ mirror_enums! {
         /// It stopped on request, or the worker cancelled the job.
         Cancelled,
     }
+    /// An action by hand.
+    ActionName = job::ManualActionType {
+        /// Cancelled, or asked to stop.
+        Cancel,
+        /// Retried, or made due.
+        Retry,
+        /// Edited.
+        Edit,
+    }
     /// Why a job is dead or cancelled.
     Why = job::EndReason {
         /// Its last allowed attempt failed.
@@ -135,6 +144,17 @@ mirror_enums! {
         Damaged,
         /// It was not started by its deadline.
         Expired,
+        /// The event that it waited for was not sent in time.
+        EventTimedOut,
+    }
+    /// Action on a job whose event was not sent in time.
+    OnTimeout = event::OnEventTimeout {
+        /// It runs without the event.
+        Run,
+        /// It is cancelled.
+        Cancel,
+        /// It is dead.
+        Dead,
     }
     /// Policy for firing times (ticks) that were missed because no server was running.
     Missed = schedule::Missed {

@@ -7,6 +7,8 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::enums::Encoding;
+use super::events::ReceivedEvent;
+use super::job::JobView;
 use super::payload::WirePayload;
 use super::{DeliveryId, Id, Labels};
 use crate::units::{Moment, Period};
@@ -105,6 +107,9 @@ pub struct Delivered {
     /// Trace context: `traceparent`, optionally followed by a space and `tracestate`.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub trace: Option<String>,
+    /// The event that the job waited for; absent also after a time-out.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub event: Option<ReceivedEvent>,
 }
 
 impl Delivered {
@@ -129,6 +134,7 @@ impl Delivered {
             timeout: spec.timeout.map(Period),
             labels: Labels(spec.labels.clone()),
             trace: spec.trace.as_ref().map(ToString::to_string),
+            event: ReceivedEvent::of(job, format, JobView::Full),
         }
     }
 }

@@ -1,8 +1,11 @@
 //! Reports: the outcomes of deliveries.
 
+use std::collections::BTreeMap;
+
+use crore_core::limit::PauseEnd;
 use crore_core::machine::{self, Report, RetryDirective};
 use crore_core::push;
-use crore_core::{Code, Invalid};
+use crore_core::{Code, Invalid, Name};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -10,7 +13,7 @@ use super::enums::{Encoding, State};
 use super::payload::WirePayload;
 use super::push::{NewJob, Pushed};
 use super::{DeliveryId, Id};
-use crate::units::Period;
+use crate::units::{Moment, Period};
 use crate::{Format, Raw};
 
 /// The outcome of a delivery.
@@ -27,6 +30,10 @@ pub enum Outcome {
     Cancel,
     /// The worker returns the job unfinished, without using an attempt.
     Interrupted,
+    /// The job's key under the limit `limit` is exhausted until `until`, or for `after`, at most 31 days: no job under
+    /// this key starts before. The job returns to its place without using an attempt. If the job does not count
+    /// against the limit, only the job waits.
+    Exhausted,
 }
 
 /// Reports about deliveries.
@@ -66,9 +73,19 @@ pub struct FinishOne {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Raw, required = false)]
     pub detail: Option<Raw>,
-    /// Delay before the next run, for `failed` and `snooze`.
+    /// Delay before the next run, for `failed` and `snooze`; length of the pause, for `exhausted`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub after: Option<Period>,
+    /// The exhausted limit.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub limit: Option<String>,
+    /// End of the pause of an exhausted key, instead of `after`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub until: Option<Moment>,
+    /// The real cost of the run, by limit. The difference from what the limits were charged at the start is given back,
+    /// or charged as a debt of at most one burst.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub costs: BTreeMap<String, u32>,
     /// `false`: do not retry a failed job.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub retry: Option<bool>,
@@ -111,23 +128,28 @@ impl FinishOne {
                 let missing = || Invalid::new(Code::Malformed, "after", why);
                 machine::Outcome::Snooze(self.after.ok_or_else(missing)?.0)
             }
+            Outcome::Exhausted => exhausted(self.limit, self.until, self.after)?,
             Outcome::Cancel => machine::Outcome::Cancel,
             Outcome::Interrupted => machine::Outcome::Interrupted,
         };
         let on_done = follow_ups("on_done", self.on_done, format)?;
         let on_dead = follow_ups("on_dead", self.on_dead, format)?;
-        Ok(Report { on_done, on_dead, ..outcome.into() })
+        let cost = |(limit, cost): (String, u32)| Ok((Name::new("costs", &limit)?, cost));
+        let costs = self.costs.into_iter().map(cost).collect::<Result<_, Invalid>>()?;
+        Ok(Report { on_done, on_dead, costs, ..outcome.into() })
     }
 
     /// Refuses fields that do not apply to the outcome.
     fn check_fields(&self) -> Result<(), Invalid> {
-        use Outcome::{Done, Failed, Snooze};
-        let rows: [(&str, bool, &[Outcome]); 6] = [
+        use Outcome::{Done, Exhausted, Failed, Snooze};
+        let rows: [(&str, bool, &[Outcome]); 8] = [
             ("result", self.result.is_some(), &[Done]),
             ("result_base64", self.result_base64.is_some(), &[Done]),
             ("error", self.error.is_some(), &[Failed]),
             ("detail", self.detail.is_some(), &[Failed]),
-            ("after", self.after.is_some(), &[Failed, Snooze]),
+            ("after", self.after.is_some(), &[Failed, Snooze, Exhausted]),
+            ("limit", self.limit.is_some(), &[Exhausted]),
+            ("until", self.until.is_some(), &[Exhausted]),
             ("retry", self.retry.is_some(), &[Failed]),
         ];
         match rows.iter().find(|(_, is_set, outcomes)| *is_set && !outcomes.contains(&self.outcome))
@@ -139,6 +161,23 @@ impl FinishOne {
             }
         }
     }
+}
+
+fn exhausted(
+    limit: Option<String>,
+    until: Option<Moment>,
+    after: Option<Period>,
+) -> Result<machine::Outcome, Invalid> {
+    let required = |field: &str, what: &str| {
+        Invalid::new(Code::Malformed, field, format!("{what} required for the outcome `exhausted`"))
+    };
+    let limit = Name::new("limit", &limit.ok_or_else(|| required("limit", "is"))?)?;
+    let until = match (until, after) {
+        (Some(until), None) => PauseEnd::At(until.0),
+        (None, Some(after)) => PauseEnd::After(after.0),
+        _ => return Err(required("until", "either `until` or `after` is")),
+    };
+    Ok(machine::Outcome::Exhausted { limit, until })
 }
 
 fn follow_ups(

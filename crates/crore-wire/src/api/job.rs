@@ -1,13 +1,14 @@
 //! Jobs and lists of jobs, as returned by the API.
 
-use crore_core::Fingerprint;
 use crore_core::job::{self, DependencyTarget, ResultRetention};
+use crore_core::{EventWait, Fingerprint};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
-use super::enums::{Encoding, HowEnded, Needs, Retain, State, Why};
+use super::enums::{ActionName, Encoding, HowEnded, Needs, Retain, State, Why};
+use super::events::ReceivedEvent;
 use super::payload::WirePayload;
-use super::push::{NewJob, Unique};
+use super::push::{NewJob, Unique, WaitFor};
 use super::retry::Retry;
 use super::{DeliveryId, Id, Labels};
 use crate::units::{Moment, Period};
@@ -100,6 +101,9 @@ pub struct Job {
     /// The job whose end pushed this one.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub parent: Option<Id>,
+    /// The job that this one is a replay of.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub replay_of: Option<Id>,
     /// Dependencies.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub after: Vec<JobDependency>,
@@ -114,8 +118,46 @@ pub struct Job {
     /// Versions of the kind that may run the job; absent: any worker.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub worker_version: Option<String>,
+    /// The event that the job waits for, or waited for.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub wait_for: Option<WaitFor>,
+    /// When the wait for the event times out, of a job that still waits.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub wait_until: Option<Moment>,
+    /// The event that the job has received; without its payload in lists, and of a job that is done.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub event: Option<ReceivedEvent>,
     /// Ended deliveries, newest first, at most ten.
     pub history: Vec<Attempt>,
+    /// Actions by hand, newest first, at most ten.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub actions: Vec<JobActionRecord>,
+}
+
+/// Something that a caller did to a job by hand.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct JobActionRecord {
+    /// When it was done.
+    pub at: Moment,
+    /// The action: `cancel`, `retry` or `edit`.
+    pub action: ActionName,
+    /// The caller: a token, a certificate, `loopback`, `anybody`, `local` (the program that contains the engine), or an
+    /// operation and its caller.
+    pub by: String,
+    /// The changed values.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub detail: Option<String>,
+}
+
+impl From<&job::ManualAction> for JobActionRecord {
+    fn from(action: &job::ManualAction) -> Self {
+        Self {
+            at: Moment(action.at),
+            action: action.action.into(),
+            by: action.by.to_string(),
+            detail: action.detail.as_ref().map(ToString::to_string),
+        }
+    }
 }
 
 /// A dependency of a job.
@@ -167,6 +209,8 @@ pub struct Attempt {
     pub started_at: Moment,
     /// When it ended.
     pub ended_at: Moment,
+    /// Time from its start to its end.
+    pub duration: Period,
     /// The worker.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub worker: Option<String>,
@@ -186,6 +230,7 @@ impl From<&job::Attempt> for Attempt {
             delivery: attempt.delivery.into(),
             started_at: Moment(attempt.started_at),
             ended_at: Moment(attempt.ended_at),
+            duration: Period(attempt.ended_at.since(attempt.started_at)),
             worker: attempt.worker.as_ref().map(ToString::to_string),
             ended: attempt.ended.into(),
             error: attempt.error.as_ref().map(ToString::to_string),
@@ -253,12 +298,20 @@ impl Job {
             client_id: spec.client_id.as_ref().map(|client| client.id.to_string()),
             group: spec.group.map(Into::into),
             parent: spec.parent.map(|(id, _)| id.into()),
+            replay_of: spec.replay_of.map(Into::into),
             after: spec.after.iter().map(Into::into).collect(),
             limits: spec.limits.iter().map(Into::into).collect(),
             labels: Labels(spec.labels.clone()),
             trace: spec.trace.as_ref().map(ToString::to_string),
             worker_version: spec.worker_version.as_ref().map(ToString::to_string),
+            wait_for: spec.wait_for.as_deref().map(WaitFor::of),
+            wait_until: match live.event.as_deref() {
+                Some(EventWait::Open { until }) => until.map(Moment),
+                _ => None,
+            },
+            event: ReceivedEvent::of(job, format, show),
             history: live.history.iter().map(Into::into).collect(),
+            actions: live.actions.iter().map(Into::into).collect(),
         }
     }
 }
@@ -359,7 +412,7 @@ pub struct Explanation {
 /// A reason why a job is not running.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Reason {
-    /// The reason: `ended`, `running`, `waits-for`, `due-at`, `paused`, `limited`, `behind`, `shared`, `no-worker-version` or
+    /// The reason: `ended`, `running`, `waits-for`, `waits-for-event`, `due-at`, `paused`, `limited`, `behind`, `shared`, `no-worker-version` or
     /// `nobody-waits`.
     pub reason: String,
     /// Description for operators.

@@ -3,6 +3,8 @@
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
+use crate::units::Moment;
+
 /// Definition of a limit.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
@@ -19,6 +21,19 @@ pub struct Limit {
     pub name: String,
     /// Text of the limit.
     pub limit: String,
+    /// Keys that reports have paused, at most 100, by value. Setting the limit ends their pauses.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub paused: Vec<PausedLimitKey>,
+}
+
+/// A key of a limit under which no job starts for some time.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct PausedLimitKey {
+    /// The value of the limit's `per` field; absent if the limit or the job has none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub value: Option<String>,
+    /// The end of the pause.
+    pub until: Moment,
 }
 
 /// All limits.

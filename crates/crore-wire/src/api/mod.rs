@@ -19,6 +19,7 @@ pub mod problem;
 pub mod push;
 mod pushed;
 pub mod queues;
+pub mod replay;
 pub mod retry;
 mod scalar;
 pub mod schedules;

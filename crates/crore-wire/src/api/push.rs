@@ -4,11 +4,11 @@ use crore_core::job::{ClientId, DueTime, Lapse, ResultRetention, Spec, StartDead
 use crore_core::push::{self, NewDependencyTarget};
 use crore_core::unique;
 use crore_core::version::VersionRequirement;
-use crore_core::{Code, Invalid, Name, Payload};
+use crore_core::{AwaitedEvent, Code, Invalid, Name, Payload};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::enums::{Encoding, Hold, Needs, Retain};
+use super::enums::{Encoding, Hold, Needs, OnTimeout, Retain};
 use super::payload::WirePayload;
 use super::retry::{Retry, double_option};
 use super::{Id, Labels};
@@ -138,6 +138,51 @@ pub struct NewJob {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(min_length = 2, max_length = 128, example = ">=2.3")]
     pub worker_version: Option<String>,
+    /// Event to wait for: the job starts only after it was sent, and gets its payload.
+    #[serde(
+        default,
+        deserialize_with = "crate::object::maybe",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub wait_for: Option<WaitFor>,
+}
+
+/// The event that a job waits for.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct WaitFor {
+    /// Name of the event.
+    #[schema(min_length = 1, max_length = 255, pattern = r"^[^\x00-\x1f\x7f-\x9f]*$")]
+    pub event: String,
+    /// Maximum time to wait, from now; from the tick if a schedule pushes the job. Default: unlimited.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub timeout: Option<Period>,
+    /// Action after the time-out. Default: `cancel`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub on_timeout: Option<OnTimeout>,
+}
+
+impl WaitFor {
+    fn read(self) -> Result<AwaitedEvent, Invalid> {
+        let name = Name::new("wait_for.event", &self.event)?;
+        if self.timeout.is_none() && self.on_timeout.is_some() {
+            let why = "`on_timeout` needs `timeout`";
+            return Err(Invalid::new(Code::Malformed, "wait_for.on_timeout", why));
+        }
+        let timeout = self.timeout.map(|timeout| timeout.0);
+        Ok(AwaitedEvent {
+            name,
+            timeout,
+            on_timeout: self.on_timeout.map(Into::into).unwrap_or_default(),
+        })
+    }
+
+    /// Converts from the core type.
+    pub fn of(awaited: &AwaitedEvent) -> Self {
+        let on_timeout = awaited.timeout.map(|_| awaited.on_timeout.into());
+        let (event, timeout) = (awaited.name.to_string(), awaited.timeout.map(Period));
+        Self { event, timeout, on_timeout }
+    }
 }
 
 fn has_no_labels(labels: &Labels) -> bool {
@@ -289,6 +334,7 @@ impl NewJob {
             let required = VersionRequirement::parse("worker_version", text)?;
             spec.worker_version = Some(Box::new(required));
         }
+        spec.wait_for = self.wait_for.map(WaitFor::read).transpose()?.map(Box::new);
         let due = due_time(self.due, self.delay)?.unwrap_or_default();
         let deadline = start_deadline(self.deadline, self.start_within)?;
         if let Some(next) = self.on_expired {
@@ -358,6 +404,7 @@ impl NewJob {
             labels: Labels(spec.labels.clone()),
             trace: spec.trace.as_ref().map(ToString::to_string),
             worker_version: spec.worker_version.as_ref().map(ToString::to_string),
+            wait_for: spec.wait_for.as_deref().map(WaitFor::of),
         }
     }
 }

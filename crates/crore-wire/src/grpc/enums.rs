@@ -1,7 +1,7 @@
 //! Converts enumerations and field names between messages and core types.
 
 use crore_core::code::excerpt;
-use crore_core::{Code, Invalid, job, unique};
+use crore_core::{Code, Invalid, event, job, unique};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -98,6 +98,11 @@ convert_enums! {
     Retain = job::JobRetention, "retain", usual AsQueue {
         AsQueue = AsQueue,
         Nothing = Nothing,
+    }
+    OnTimeout = event::OnEventTimeout, "wait_for.on_timeout", usual Cancel {
+        Run = Run,
+        Cancel = Cancel,
+        Dead = Dead,
     }
     Needs = job::DependencyCondition, "needs", usual Success {
         End = End,

@@ -1,12 +1,12 @@
 //! Converts jobs to messages.
 
-use crore_core::Fingerprint;
 use crore_core::job::{self, DependencyTarget, ResultRetention};
 use crore_core::{Delivery, GroupId};
+use crore_core::{EventWait, Fingerprint};
 
 use super::v1::{self, after};
 use super::{enum_text, epoch_millis, millis};
-use crate::api::enums::{HowEnded, Why};
+use crate::api::enums::{ActionName, HowEnded, Why};
 use crate::api::job::JobView;
 
 impl v1::Job {
@@ -47,21 +47,43 @@ impl v1::Job {
             client_id: spec.client_id.as_ref().map_or_else(String::new, |id| id.id.to_string()),
             group: spec.group.map_or(0, |GroupId(id)| id),
             parent: spec.parent.map_or(0, |(id, _)| id.0),
+            replay_of: spec.replay_of.map_or(0, |id| id.0),
             after: spec.after.iter().map(Into::into).collect(),
             labels: spec.labels.clone(),
             trace: spec.trace.as_ref().map_or_else(String::new, ToString::to_string),
             history: live.history.iter().map(Into::into).collect(),
+            actions: live.actions.iter().map(Into::into).collect(),
             deadline_ms: live.deadline.map(epoch_millis),
             on_expired: spec
                 .on_expired
                 .as_ref()
                 .filter(|_| show == JobView::Full)
                 .map(|next| v1::NewJob::of(next)),
+            wait_for: spec.wait_for.as_deref().map(v1::WaitFor::of),
+            wait_until_ms: match live.event.as_deref() {
+                Some(EventWait::Open { until }) => until.map(epoch_millis),
+                _ => None,
+            },
+            event: v1::ReceivedEvent::of(job, show),
             worker_version: spec
                 .worker_version
                 .as_ref()
                 .map_or_else(String::new, ToString::to_string),
         }
+    }
+}
+
+impl v1::ReceivedEvent {
+    /// The event of a job.
+    pub fn of(job: &job::Job, show: JobView) -> Option<Self> {
+        let received = job.live.event.as_deref().and_then(EventWait::received)?;
+        let payload = received.payload.as_ref().filter(|_| show == JobView::Full);
+        Some(Self {
+            name: job.spec.wait_for.as_ref()?.name.to_string(),
+            sent_at_ms: epoch_millis(received.sent_at),
+            payload: payload.map(|payload| payload.bytes.to_vec().into()),
+            encoding: payload.map_or(0, |payload| v1::Encoding::from(payload.encoding).into()),
+        })
     }
 }
 
@@ -72,6 +94,17 @@ impl From<&job::Dependency> for v1::After {
             DependencyTarget::Group(id) => after::On::Group(id.0),
         };
         Self { on: Some(on), needs: v1::Needs::from(dependency.needs).into() }
+    }
+}
+
+impl From<&job::ManualAction> for v1::JobActionRecord {
+    fn from(action: &job::ManualAction) -> Self {
+        Self {
+            at_ms: epoch_millis(action.at),
+            action: enum_text(&ActionName::from(action.action)),
+            by: action.by.to_string(),
+            detail: action.detail.as_ref().map_or_else(String::new, ToString::to_string),
+        }
     }
 }
 

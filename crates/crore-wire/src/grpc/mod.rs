@@ -3,8 +3,10 @@
 mod codec;
 mod enums;
 mod job;
+mod operation;
 mod push;
 mod queue;
+mod replay;
 mod report;
 mod status_name;
 mod worker;

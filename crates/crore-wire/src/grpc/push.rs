@@ -3,12 +3,34 @@
 use crore_core::job::{ClientId, DueTime, Lapse, ResultRetention, Spec, StartDeadline};
 use crore_core::push::{self, NewDependencyTarget};
 use crore_core::version::VersionRequirement;
-use crore_core::{Code, Encoding, GroupId, Invalid, JobId, Name, Payload, Span, Time};
+use crore_core::{
+    AwaitedEvent, Code, Encoding, GroupId, Invalid, JobId, Name, Payload, Span, Time,
+};
 use crore_core::{retry, unique};
 
 use super::v1::{self, after, group_ref, new_job};
 use super::{epoch_millis, millis};
 use crate::api::push::{CLIENT_ID_DOOR, MAX_CRASHES};
+
+impl v1::WaitFor {
+    fn read(self) -> Result<AwaitedEvent, Invalid> {
+        let name = Name::new("wait_for.event", &self.event)?;
+        let on_timeout = v1::OnTimeout::read(self.on_timeout)?;
+        if self.timeout_ms.is_none() && self.on_timeout != 0 {
+            let why = "`on_timeout` needs `timeout_ms`";
+            return Err(Invalid::new(Code::Malformed, "wait_for.on_timeout", why));
+        }
+        Ok(AwaitedEvent { name, timeout: self.timeout_ms.map(Span::from_millis), on_timeout })
+    }
+
+    /// Converts from the core type.
+    pub fn of(awaited: &AwaitedEvent) -> Self {
+        let on_timeout =
+            awaited.timeout.map_or(0, |_| v1::OnTimeout::from(awaited.on_timeout).into());
+        let timeout_ms = awaited.timeout.map(millis);
+        Self { event: awaited.name.to_string(), timeout_ms, on_timeout }
+    }
+}
 
 impl v1::NewJob {
     /// Converts to the core type.
@@ -48,6 +70,7 @@ impl v1::NewJob {
             "" => None,
             text => Some(Box::new(VersionRequirement::parse("worker_version", text)?)),
         };
+        spec.wait_for = self.wait_for.map(v1::WaitFor::read).transpose()?.map(Box::new);
         let due = match self.when {
             None => DueTime::Now,
             Some(new_job::When::DueMs(due)) => DueTime::At(Time::from_millis(due)),
@@ -115,6 +138,7 @@ impl v1::NewJob {
                 StartDeadline::Within(span) => new_job::StartBy::StartWithinMs(millis(span)),
             }),
             on_expired: spec.on_expired.as_ref().map(|next| Box::new(Self::of(next))),
+            wait_for: spec.wait_for.as_deref().map(v1::WaitFor::of),
             worker_version: spec
                 .worker_version
                 .as_ref()
@@ -358,6 +382,11 @@ mod tests {
             start_by: Some(new_job::StartBy::StartWithinMs(8)),
             on_expired: None,
             worker_version: ">=2.3 <3".into(),
+            wait_for: Some(v1::WaitFor {
+                event: "paid".into(),
+                timeout_ms: Some(5),
+                on_timeout: v1::OnTimeout::Dead.into(),
+            }),
         };
         let read = message.clone().read().unwrap();
         assert_eq!(v1::NewJob::of(&read), message);

@@ -1,9 +1,10 @@
 //! Converts reports to core types.
 
+use crore_core::limit::PauseEnd;
 use crore_core::machine::{self, Outcome, RetryDirective};
-use crore_core::{Code, Invalid, Payload, Span, push};
+use crore_core::{Code, Invalid, Name, Payload, Span, Time, push};
 
-use super::v1::{self, report};
+use super::v1::{self, exhausted, report};
 
 impl v1::Report {
     /// Converts to the core type.
@@ -14,11 +15,27 @@ impl v1::Report {
             Some(report::Outcome::SnoozeMs(span)) => Outcome::Snooze(Span::from_millis(span)),
             Some(report::Outcome::Cancelled(_)) => Outcome::Cancel,
             Some(report::Outcome::Interrupted(_)) => Outcome::Interrupted,
+            Some(report::Outcome::Exhausted(exhausted)) => exhausted.read()?,
             None => return Err(Invalid::new(Code::Malformed, "outcome", "is required")),
         };
         let on_done = follow_ups("on_done", self.on_done)?;
         let on_dead = follow_ups("on_dead", self.on_dead)?;
-        Ok(machine::Report { on_done, on_dead, ..outcome.into() })
+        let cost = |(limit, cost): (String, u32)| Ok((Name::new("costs", &limit)?, cost));
+        let costs = self.costs.into_iter().map(cost).collect::<Result<_, Invalid>>()?;
+        Ok(machine::Report { on_done, on_dead, costs, ..outcome.into() })
+    }
+}
+
+impl v1::Exhausted {
+    fn read(self) -> Result<Outcome, Invalid> {
+        let limit =
+            Name::new("limit", &self.limit).map_err(|invalid| invalid.inside("exhausted"))?;
+        let until = match self.end {
+            Some(exhausted::End::AfterMs(span)) => PauseEnd::After(Span::from_millis(span)),
+            Some(exhausted::End::UntilMs(at)) => PauseEnd::At(Time::from_millis(at)),
+            None => return Err(Invalid::new(Code::Malformed, "exhausted.end", "is required")),
+        };
+        Ok(Outcome::Exhausted { limit, until })
     }
 }
 

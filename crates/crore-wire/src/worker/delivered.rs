@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use crore_core::job::Job;
-use crore_core::{Delivery, Encoding, JobId, Name, Span, Time};
+use crore_core::{Delivery, Encoding, EventWait, JobId, Name, Span, Time};
 
 use super::{DeliveryRef, HandlerRevision};
 
@@ -44,6 +44,34 @@ pub struct JobDelivery {
     pub trace: Option<String>,
     /// The handler, for a worker that runs handlers.
     pub handler: Option<JobHandler>,
+    /// The event that the job waited for; `None` also after a time-out.
+    pub event: Option<DeliveredEvent>,
+}
+
+/// The event that a delivered job has received.
+#[derive(Debug, Clone, PartialEq)]
+pub struct DeliveredEvent {
+    /// The name.
+    pub name: Name,
+    /// When it was sent.
+    pub sent_at: Time,
+    /// The payload. Cloning shares the bytes.
+    pub payload: Bytes,
+    /// Encoding of the payload.
+    pub encoding: Encoding,
+}
+
+impl DeliveredEvent {
+    fn of(job: &Job) -> Option<Self> {
+        let received = job.live.event.as_deref().and_then(EventWait::received)?;
+        let payload = received.payload.as_ref()?;
+        Some(Self {
+            name: job.spec.wait_for.as_ref()?.name.clone(),
+            sent_at: received.sent_at,
+            payload: Bytes::from_owner(Arc::clone(&payload.bytes)),
+            encoding: payload.encoding,
+        })
+    }
 }
 
 /// Handler of a delivered job.
@@ -76,6 +104,7 @@ impl JobDelivery {
             labels: spec.labels.clone(),
             trace,
             handler: None,
+            event: DeliveredEvent::of(job),
         }
     }
 

@@ -1,5 +1,5 @@
-//! Ends deliveries whose lease has expired, and jobs that have missed their deadline or whose dependencies can no longer
-//! succeed.
+//! Ends deliveries whose lease has expired, jobs that have missed their deadline or whose dependencies can no longer
+//! succeed, and waits for events that are over.
 
 use crore_core::machine::{Change, Effect, JobEvent, decide};
 use crore_core::{Job, Time};
@@ -15,17 +15,20 @@ use crate::timers::NEVER;
 const AT_ONCE: usize = 1000;
 
 impl EngineInner {
-    /// Ends deliveries with an expired lease, broken jobs and jobs past their deadline; returns when the next lease or
-    /// deadline ends.
+    /// Ends deliveries with an expired lease, broken jobs, jobs past their deadline and waits that are over; returns when
+    /// the next of these is due.
     pub(super) async fn expire_leases_once(&self) -> Result<Time, Error> {
         self.renew_recovered_leases().await?;
         let lapses = self.store.lapsed(AT_ONCE).await?;
         let lapsed = lapses.lapsed.iter().map(|job| (job, JobEvent::Lapsed(job.live.delivery)));
         let broken = lapses.broken.iter().map(|job| (job, JobEvent::Broken));
         let expired = lapses.expired.iter().map(|job| (job, JobEvent::Expired(lapses.now)));
+        let timed_out =
+            lapses.timed_out.iter().map(|job| (job, JobEvent::EventTimedOut(lapses.now)));
         let requests: Vec<(JobSelector, JobEvent)> = lapsed
             .chain(broken)
             .chain(expired)
+            .chain(timed_out)
             .map(|(job, event)| {
                 // The cached job does not include renewals.
                 self.running.forget(job.id);

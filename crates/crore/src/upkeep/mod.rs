@@ -7,6 +7,7 @@ mod limit_wakeups;
 mod overdue;
 mod promote;
 mod prune;
+mod release;
 mod schedules;
 mod stats;
 mod unconfirmed;
@@ -33,7 +34,8 @@ pub(crate) const RETRY_AFTER: Span = Span::from_secs(1);
 pub(crate) enum Duty {
     /// Makes due jobs ready.
     Promote,
-    /// Ends deliveries whose lease has expired, jobs past their deadline, and jobs whose dependency can no longer succeed.
+    /// Ends deliveries whose lease has expired, jobs past their deadline, jobs whose dependency can no longer succeed, and
+    /// waits for events that are over.
     ExpireLeases,
     /// Wakes fetches when a limit may allow more jobs.
     WakeLimited,
@@ -51,10 +53,12 @@ pub(crate) enum Duty {
     Unconfirmed,
     /// Writes statistics.
     Stats,
+    /// Releases jobs that were waiting when an event was sent.
+    Release,
 }
 
 impl Duty {
-    const ALL: [Self; 10] = [
+    const ALL: [Self; 11] = [
         Self::Promote,
         Self::ExpireLeases,
         Self::WakeLimited,
@@ -65,6 +69,7 @@ impl Duty {
         Self::Prune,
         Self::Unconfirmed,
         Self::Stats,
+        Self::Release,
     ];
 }
 
@@ -193,7 +198,9 @@ impl EngineInner {
         self.detect_waiting_dependants().await?;
         self.recover_running().await?;
         let now = self.now();
-        for duty in [Duty::Promote, Duty::ExpireLeases, Duty::Schedules, Duty::Prune] {
+        let duties =
+            [Duty::Promote, Duty::ExpireLeases, Duty::Schedules, Duty::Prune, Duty::Release];
+        for duty in duties {
             self.plan_duty(duty, now);
         }
         Ok(())
@@ -220,6 +227,7 @@ impl EngineInner {
                 Duty::Prune => self.prune_once().await,
                 Duty::Unconfirmed => self.unconfirmed_once().await,
                 Duty::Stats => self.stats_once().await,
+                Duty::Release => self.release_once().await,
             };
             guard.disarm();
             match done {

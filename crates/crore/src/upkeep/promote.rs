@@ -15,7 +15,7 @@ use crate::timers::NEVER;
 /// Jobs per promotion, so that a million jobs due at once do not stall other calls.
 const AT_ONCE: usize = 1000;
 
-/// The earliest due time and deadline of new jobs, and whether one of the delayed jobs also waits for others.
+/// The earliest due time and deadline (or end of a wait for an event) of new jobs, and whether one of the delayed jobs also waits for others.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct DueTimes {
     first: Time,
@@ -30,10 +30,14 @@ impl DueTimes {
             let due = job.due.resolve(now, now);
             if due > now {
                 dues.first = dues.first.min(due);
-                dues.is_waiting |= !job.after.is_empty();
+                dues.is_waiting |= !job.after.is_empty() || job.spec.wait_for.is_some();
             }
             if let Some(deadline) = job.deadline {
                 dues.first_deadline = dues.first_deadline.min(deadline.resolve(now));
+            }
+            let wait = job.spec.wait_for.as_ref().and_then(|awaited| awaited.timeout);
+            if let Some(timeout) = wait {
+                dues.first_deadline = dues.first_deadline.min(now.after(timeout));
             }
         }
         dues

@@ -16,6 +16,7 @@ pub(crate) fn drain_events(listener: &mut EventListener) -> Vec<(JobId, EventTyp
     let event = |heard| match heard {
         ListenerItem::Event(event) => (event.id, event.what),
         ListenerItem::Missed(n) => panic!("missed {n}"),
+        ListenerItem::Sent(event) => panic!("{event:?}"),
     };
     all.map(event).collect()
 }

@@ -6,7 +6,8 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::task::{Poll, Waker};
 
 use crore::core::group::Group;
-use crore::core::{Batch, GroupId, Job, JobId, Name, Span, Time};
+use crore::core::{Batch, EventCaps, GroupId, Job, JobId, KeptEvent, Name, NewEvent, Span, Time};
+use crore::store::events::{Released, SendResult};
 use crore::store::jobs::{
     Applied, Claim, Claimed, JobSelector, PushedBatch, Renew, Renewed, StoreWrite,
 };
@@ -16,7 +17,8 @@ use crore::store::views::{
     JobCount, JobNotes, JobStatsQuery, JobStatsRow, ListPage, ListQuery, Note, StatStep,
 };
 use crore::store::{
-    Committed, Error, Jobs, Memory, Registry, Store, StoreFuture, StoreId, Upkeep, Views, WakeHook,
+    Committed, Error, Events, Jobs, Memory, Registry, Store, StoreFuture, StoreId, Upkeep, Views,
+    WakeHook,
 };
 use crore_testkit::FakeClock;
 
@@ -42,6 +44,7 @@ pub(crate) enum Verb {
     Define,
     Entries,
     Group,
+    Event,
 }
 
 type RaceHook = Box<dyn FnOnce() + Send>;
@@ -201,6 +204,28 @@ impl Jobs for FaultyStore {
 
     fn holders(&self, keys: Vec<Arc<str>>) -> StoreFuture<'_, Vec<Option<JobId>>> {
         self.call(Verb::Get, || self.inner.holders(keys))
+    }
+}
+
+impl Events for FaultyStore {
+    fn send(&self, event: NewEvent, caps: EventCaps) -> StoreFuture<'_, Committed<SendResult>> {
+        self.call(Verb::Event, move || self.inner.send(event, caps))
+    }
+
+    fn release(&self, n: usize) -> StoreFuture<'_, Released> {
+        self.call(Verb::Event, move || self.inner.release(n))
+    }
+
+    fn event(&self, name: Name) -> StoreFuture<'_, Option<KeptEvent>> {
+        self.call(Verb::Event, move || self.inner.event(name))
+    }
+
+    fn events(&self, after: Option<Name>, n: usize) -> StoreFuture<'_, Vec<KeptEvent>> {
+        self.call(Verb::Event, move || self.inner.events(after, n))
+    }
+
+    fn remove_event(&self, name: Name) -> StoreFuture<'_, Committed<bool>> {
+        self.call(Verb::Event, move || self.inner.remove_event(name))
     }
 }
 

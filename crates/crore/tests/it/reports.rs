@@ -605,3 +605,32 @@ fn batched_reports_count_although_another_engine_redelivered_their_job() {
         "{finished:?}"
     );
 }
+
+#[test]
+fn actions_by_hand_are_recorded_with_their_caller() {
+    on_both(|scene| {
+        let id = scene.push(job("q"));
+        let plain = scene.push(job("plain"));
+        let jobs = scene.engine.jobs().by("ada");
+        let changes =
+            JobChanges { queue: Some(name("slow")), priority: Some(5), due: Some(DueTime::Now) };
+        block_on(jobs.act(id.into(), &JobAction::Change(changes))).expect("changed");
+        scene.pass(SECOND);
+        block_on(jobs.act(id.into(), &JobAction::Cancel)).expect("cancelled");
+        scene.pass(SECOND);
+        scene.act(id, &JobAction::Retry);
+        // A refused action is not recorded.
+        scene.act(id, &JobAction::Retry);
+        let long = "é".repeat(1000);
+        block_on(scene.engine.jobs().by(&long).act(id.into(), &JobAction::Cancel)).expect("acted");
+        let actions = scene.get(id).live.actions;
+        let shown: Vec<_> =
+            actions[1..].iter().map(|one| (&*one.by, one.detail.as_deref())).collect();
+        let edit = "queue slow, priority 5, due now";
+        assert_eq!(shown, [("local", None), ("ada", None), ("ada", Some(edit))]);
+        assert_eq!(actions[0].by.len(), 200);
+        assert_eq!(actions[1].at, scene.now());
+        assert_eq!(scene.restarted().get(id).live.actions, actions);
+        assert_eq!(scene.get(plain).live.actions, []);
+    });
+}

@@ -92,7 +92,10 @@ fn fetch_due_jobs(through: &DrivenEngine, jobs: u64) -> Latencies {
 }
 
 /// Sequential round trips through another queue, from the push until the job is fetched.
-fn other_queue_latencies(through: &DrivenEngine, mut go_on: impl FnMut() -> bool) -> Latencies {
+pub(crate) fn other_queue_latencies(
+    through: &DrivenEngine,
+    mut go_on: impl FnMut() -> bool,
+) -> Latencies {
     let mut times = Latencies::default();
     while go_on() {
         let start = Instant::now();

@@ -1,5 +1,6 @@
 //! `cargo xtask bench engine --json FILE`: compares the engine with its store on the same work in the same run. Also
-//! measures the latency and the cost of waiting fetches, and whether a million jobs that are due together delay others.
+//! measures the latency and the cost of waiting fetches, and whether a million jobs that are due together, or
+//! a hundred thousand that an event releases, delay others.
 //!
 //! Every push and finish is synced to disk before its response. `FILE` contains the figures; a text file next to it has
 //! the machine, the date, the commit and more figures. `--help` lists the options.
@@ -8,6 +9,7 @@
 mod cycle;
 mod due;
 mod engine;
+mod event;
 mod idle;
 mod measurement;
 mod pickup;
@@ -24,11 +26,12 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 type EnginePart = (&'static str, fn(&mut EngineBench));
 
 /// Waiting fetches are measured first, while the process is small.
-const PARTS: [EnginePart; 4] = [
+const PARTS: [EnginePart; 5] = [
     ("idle", idle::measure),
     ("pick-up", pickup::measure),
     ("cycle", cycle::measure),
     ("due", due::measure),
+    ("event", event::measure),
 ];
 
 fn main() -> ExitCode {

@@ -24,6 +24,8 @@ pub(crate) struct EngineBenchScale {
     /// Jobs that are due together, and the time allowed for pushing them.
     pub(crate) due: u64,
     pub(crate) ahead: Duration,
+    /// Jobs that one event releases.
+    pub(crate) waiting: u64,
 }
 
 impl EngineBenchScale {
@@ -36,6 +38,7 @@ impl EngineBenchScale {
         queues: 10_000,
         due: 1_000_000,
         ahead: Duration::from_secs(20),
+        waiting: 100_000,
     };
     pub(crate) const QUICK: Self = Self {
         runs: 3,
@@ -46,6 +49,7 @@ impl EngineBenchScale {
         queues: 1_000,
         due: 50_000,
         ahead: Duration::from_secs(3),
+        waiting: 10_000,
     };
 }
 

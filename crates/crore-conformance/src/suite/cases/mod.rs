@@ -15,19 +15,23 @@
 //! | I11 a schedule fires once per tick | `tick` |
 //! | I12 results are kept for their time | `results`, `prune` |
 //! | I14 retries end | `apply`, `prune` |
-//! | I15 limits hold | `limits`, `permits` |
+//! | I15 limits hold | `limits`, `permits`, `costs` |
 //! | I16 a cancelled job is not delivered | `apply`, `stale` |
 //! | I18 follow-ups come once | `apply`, `depend`, `breaks`, `group` |
 //! | I19 counts match the jobs | `lists`, `deadlines` |
 //! | I26 no job starts after its deadline | `deadlines` |
+//! | I27 an event releases each job that waits for it once, with its payload | `events` |
 //! | a required version is satisfied | `versions` |
 
+pub(super) mod actions;
 pub(super) mod apply;
 pub(super) mod batch;
 pub(super) mod breaks;
 pub(super) mod claim;
+pub(super) mod costs;
 pub(super) mod deadlines;
 pub(super) mod depend;
+pub(super) mod events;
 pub(super) mod fair;
 pub(super) mod group;
 pub(super) mod identity;

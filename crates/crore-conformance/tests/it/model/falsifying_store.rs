@@ -7,7 +7,11 @@ use crore_core::group::Group;
 use crore_core::job::JobRetention;
 use crore_core::machine::{JobEvent, Outcome, decide};
 use crore_core::version::KindVersions;
-use crore_core::{Batch, GroupId, Job, JobId, Name, NewJob, Payload, Span, Spec, Time};
+use crore_core::{
+    Batch, EventCaps, GroupId, Job, JobId, KeptEvent, Name, NewEvent, NewJob, Payload, Span, Spec,
+    Time,
+};
+use crore_store::events::{Released, SendResult};
 use crore_store::jobs::{
     Applied, Claim, Claimed, JobSelector, Pushed, PushedBatch, QueueOrder, Renew, Renewed,
     StoreWrite,
@@ -15,11 +19,11 @@ use crore_store::jobs::{
 use crore_store::registry::{Define, Defined, RegistryEntry, RegistryTable};
 use crore_store::upkeep::{Lapses, Lead, Promoted, Pruned};
 use crore_store::views::{
-    JobCount, JobNotes, JobStatsQuery, JobStatsRow, ListPage, ListQuery, Note, RequiredVersion,
-    StatStep,
+    JobCount, JobNotes, JobStatsQuery, JobStatsRow, ListPage, ListQuery, Note, PausedKey,
+    RequiredVersion, StatStep,
 };
 use crore_store::{Committed, Error, StoreFuture, StoreId};
-use crore_store::{Jobs, Memory, Registry, Store, Upkeep, Views, WakeHook};
+use crore_store::{Events, Jobs, Memory, Registry, Store, Upkeep, Views, WakeHook};
 
 /// How the responses of a memory store are falsified. The default methods change nothing.
 pub(super) trait Falsification: Send + Sync + Debug + 'static {
@@ -143,6 +147,28 @@ impl<L: Falsification> Jobs for FalsifyingStore<L> {
     }
 }
 
+impl<L: Falsification> Events for FalsifyingStore<L> {
+    fn send(&self, event: NewEvent, caps: EventCaps) -> StoreFuture<'_, Committed<SendResult>> {
+        self.falsified(|memory| memory.send(event, caps), |_, _| ())
+    }
+
+    fn release(&self, n: usize) -> StoreFuture<'_, Released> {
+        self.falsified(|memory| memory.release(n), |_, _| ())
+    }
+
+    fn event(&self, name: Name) -> StoreFuture<'_, Option<KeptEvent>> {
+        self.falsified(|memory| memory.event(name), |_, _| ())
+    }
+
+    fn events(&self, after: Option<Name>, n: usize) -> StoreFuture<'_, Vec<KeptEvent>> {
+        self.falsified(|memory| memory.events(after, n), |_, _| ())
+    }
+
+    fn remove_event(&self, name: Name) -> StoreFuture<'_, Committed<bool>> {
+        self.falsified(|memory| memory.remove_event(name), |_, _| ())
+    }
+}
+
 impl<L: Falsification> Upkeep for FalsifyingStore<L> {
     fn promote(&self, n: usize) -> StoreFuture<'_, Promoted> {
         self.falsified(|memory| memory.promote(n), |_, _| ())
@@ -180,6 +206,10 @@ impl<L: Falsification> Views for FalsifyingStore<L> {
 
     fn required_versions(&self, queue: Option<Name>) -> StoreFuture<'_, Vec<RequiredVersion>> {
         self.falsified(|memory| memory.required_versions(queue), |_, _| ())
+    }
+
+    fn paused_keys(&self, limit: Option<Name>, n: usize) -> StoreFuture<'_, Vec<PausedKey>> {
+        self.falsified(|memory| memory.paused_keys(limit, n), |_, _| ())
     }
 
     fn stats(&self, series: Name, step: StatStep) -> StoreFuture<'_, Vec<(Time, u64)>> {

@@ -14,6 +14,7 @@ impl Records {
         let applied = match write {
             StoreWrite::Job(change) => self.change_if_seen(change),
             StoreWrite::Seal(id) => self.seal(id),
+            StoreWrite::ResumeKeys { limit, key } => self.resume(&limit, key.as_ref()),
             StoreWrite::Tick { schedule, seen, cursor, push } => self
                 .tick(&schedule, seen, cursor)
                 .map(|()| self.push_jobs(push, &[], Joining::Other)),
@@ -40,6 +41,8 @@ impl Records {
             match effect {
                 // Permits in use are the running jobs, and this job no longer runs.
                 Effect::ReturnPermits => {}
+                Effect::CorrectCost { key, charged, real } => self.correct_cost(key, charged, real),
+                Effect::PauseKey { key, until } => self.pause(key, until),
                 Effect::ReleaseKey => self.locks.retain(|_, lock| lock.job != id),
                 Effect::Tally(tally) => {
                     let group = group.expect("only a member's end is counted");

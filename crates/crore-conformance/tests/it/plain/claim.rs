@@ -5,19 +5,21 @@ use std::collections::BTreeSet;
 use crore_core::fair::{Turn, after_claim};
 use crore_core::limit::{Limit, LimitKey, Tat};
 use crore_core::unique::UniqueHold;
-use crore_core::{Delivery, Job, JobId, Name, Revision, Spec, State, Time};
+use crore_core::{Delivery, Job, JobId, Name, Revision, State, Time};
 use crore_store::jobs::{Claim, Claimed, QueueOrder};
 use crore_store::registry::{RegistryTable, RegistryValue};
 
 use super::records::Records;
 
-/// An exhausted rate.
-struct ExhaustedRate {
-    key: LimitKey,
-    /// Its new state, although no permit was taken.
-    tat: Tat,
-    /// When the next permit is available.
-    next_at: Time,
+/// Why a job cannot start.
+#[derive(Default)]
+pub(super) struct RefusedStart {
+    /// The new states of its exhausted rates, although no permit was taken.
+    pub(super) tats: Vec<(LimitKey, Tat)>,
+    /// When to try again.
+    pub(super) next_at: Option<Time>,
+    /// Rates that are reserved for the job until they have what it costs.
+    pub(super) reserves: Vec<LimitKey>,
 }
 
 impl Records {
@@ -32,8 +34,16 @@ impl Records {
             while jobs.len() < ask.n
                 && let Some(id) = self.next_ready(queues, ask, &refused)
             {
+                let reserved = self.reserved.len();
                 match self.start(id, &ask.worker) {
-                    Ok(job) => jobs.push(job),
+                    Ok(job) => {
+                        jobs.push(job);
+                        self.reserved.retain(|_, (of, ..)| *of != id);
+                        if self.reserved.len() < reserved {
+                            // The rates are free for the others.
+                            refused.clear();
+                        }
+                    }
                     Err(at) => {
                         refused.insert(id);
                         next_at = next_at.into_iter().chain(at).min();
@@ -48,7 +58,7 @@ impl Records {
     /// All jobs that a claim could deliver now; determines which queues to wake.
     pub(super) fn claimable(&self) -> BTreeSet<(Name, JobId, Revision)> {
         let ready = self.jobs.values().filter(|job| self.is_open(job));
-        let ready = ready.filter(|job| self.permits(&job.spec).is_ok());
+        let ready = ready.filter(|job| self.permits(job).is_ok());
         ready.map(|job| (job.spec.queue.clone(), job.id, job.live.revision)).collect()
     }
 
@@ -93,12 +103,14 @@ impl Records {
 
     /// Delivers a ready job if its buckets have permits; otherwise returns when a rate has one.
     fn start(&mut self, id: JobId, worker: &Name) -> Result<Job, Option<Time>> {
-        match self.permits(&self.jobs[&id].spec) {
+        match self.permits(&self.jobs[&id]) {
             Ok(taken) => self.tats.extend(taken),
-            Err(None) => return Err(None),
-            Err(Some(spent)) => {
-                self.tats.insert(spent.key, spent.tat);
-                return Err(Some(spent.next_at));
+            Err(refused) => {
+                self.tats.extend(refused.tats);
+                let priority = self.jobs[&id].spec.priority;
+                let reserve = |key| Some((key, (id, priority, refused.next_at?)));
+                self.reserved.extend(refused.reserves.into_iter().filter_map(reserve));
+                return Err(refused.next_at);
             }
         }
         self.delivery += 1;
@@ -109,24 +121,26 @@ impl Records {
         }
         let job = job.clone();
         self.advance_turn(&job);
-        Ok(job)
+        Ok(self.with_event(job))
     }
 
     /// The new states of the rates if the job takes a permit from each of its buckets. Buckets are checked in
     /// order, concurrency before rate, and the first without a permit ends the check.
-    fn permits(&self, spec: &Spec) -> Result<Vec<(LimitKey, Tat)>, Option<ExhaustedRate>> {
+    fn permits(&self, job: &Job) -> Result<Vec<(LimitKey, Tat)>, RefusedStart> {
+        if self.has_costs(&job.spec) {
+            return self.permits_by_cost(job);
+        }
         let mut rates = Vec::new();
-        for key in &spec.limits {
+        for key in &job.spec.limits {
             let Some(limit) = self.limit(&key.limit) else { continue };
-            if limit.concurrency.is_some_and(|most| self.running(key) >= most as usize) {
-                return Err(None);
-            }
+            self.check_held(key, limit)?;
             let Some(rate) = limit.rate else { continue };
             let tat = self.tats.get(key).copied().unwrap_or_default();
             let taken = rate.take(tat, self.now, 1);
             if taken.granted == 0 {
                 let next_at = rate.next_at(tat, self.now);
-                return Err(Some(ExhaustedRate { key: key.clone(), tat: taken.tat, next_at }));
+                let (tats, next_at) = (vec![(key.clone(), taken.tat)], Some(next_at));
+                return Err(RefusedStart { tats, next_at, reserves: Vec::new() });
             }
             rates.push((key.clone(), taken.tat));
         }
@@ -134,12 +148,12 @@ impl Records {
     }
 
     /// Number of permits in use of a bucket's concurrency.
-    fn running(&self, key: &LimitKey) -> usize {
+    pub(super) fn running(&self, key: &LimitKey) -> usize {
         let running = self.jobs.values().filter(|job| job.live.state == State::Running);
         running.filter(|job| job.spec.limits.contains(key)).count()
     }
 
-    fn limit(&self, name: &Name) -> Option<&Limit> {
+    pub(super) fn limit(&self, name: &Name) -> Option<&Limit> {
         match &self.entry(RegistryTable::Limits, name)?.value {
             RegistryValue::Limit(limit) => Some(limit),
             _ => None,

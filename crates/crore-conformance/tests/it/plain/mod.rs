@@ -6,6 +6,8 @@
 
 mod apply;
 mod claim;
+mod costs;
+mod events;
 mod job_stats;
 mod push;
 mod records;
@@ -47,6 +49,7 @@ impl PlainStore {
             records.now = records.now.max(self.clock.now());
             let before = records.claimable();
             let answer = verb(&mut records);
+            records.prune_reserved();
             let after = records.claimable();
             let new = after.difference(&before).map(|(queue, ..)| queue.clone());
             (answer, new.collect::<BTreeSet<Name>>())

@@ -8,6 +8,7 @@ use crore_core::push::{GroupRef, NewDependency, NewDependencyTarget};
 use crore_core::{Batch, GroupId, Job, JobId, Live, NewJob, Satisfaction, Spec};
 use crore_store::jobs::{Pushed, PushedBatch};
 
+use super::events::received;
 use super::records::{Lock, Records, Wait};
 
 /// The origin of jobs that join groups.
@@ -80,6 +81,10 @@ impl Records {
         let due = new.due.resolve(self.now, self.now);
         let mut live = Live::pushed(self.now, due, u32::try_from(waits.len()).unwrap_or(u32::MAX));
         live.deadline = new.deadline.map(|deadline| deadline.resolve(self.now));
+        if let Some(awaited) = &new.spec.wait_for {
+            let kept = self.kept(&awaited.name).map(|event| received(&event));
+            live.await_event(awaited, kept, self.now);
+        }
         let spec = Spec { group, after, ..new.spec };
         if let Some(unique) = &spec.unique {
             let until = unique.window.map(|window| due.after(window));
@@ -143,7 +148,7 @@ impl Records {
         id
     }
 
-    fn next_number(&mut self) -> u64 {
+    pub(super) fn next_number(&mut self) -> u64 {
         self.number += 1;
         self.number
     }

@@ -8,7 +8,7 @@ use crore_core::fair::{FairKey, Turn};
 use crore_core::group::Group;
 use crore_core::job::{DependencyCondition, DependencyTarget};
 use crore_core::limit::{LimitKey, Tat};
-use crore_core::{GroupId, Job, JobId, Name, Revision, Time};
+use crore_core::{EventId, GroupId, Job, JobId, KeptEvent, Name, Revision, Time};
 use crore_store::registry::{QueueSettings, RegistryEntry, RegistryTable, RegistryValue};
 use crore_store::views::{JobNotes, StatStep};
 
@@ -18,19 +18,25 @@ use super::job_stats::PlainJobStats;
 pub(super) struct Records {
     /// The time of the current method call.
     pub(super) now: Time,
-    /// The newest id of a job or a group.
+    /// The newest id of a job, a group or an event.
     pub(super) number: u64,
     /// The newest delivery of any job.
     pub(super) delivery: u64,
     pub(super) jobs: BTreeMap<JobId, Job>,
     /// The groups, and when each was last changed.
     pub(super) groups: BTreeMap<GroupId, (Group, Time)>,
+    /// Every event that was sent.
+    pub(super) events: BTreeMap<EventId, KeptEvent>,
     /// Open dependencies: each counts once in its job's `waits`.
     pub(super) waits: Vec<Wait>,
     /// The holder of each unique key.
     pub(super) locks: BTreeMap<Arc<str>, Lock>,
     /// The used part of each rate. Concurrency is not stored: it is the number of running jobs.
     pub(super) tats: BTreeMap<LimitKey, Tat>,
+    /// The end of the pause of each paused key.
+    pub(super) paused: BTreeMap<LimitKey, Time>,
+    /// The job that each rate is reserved for, with its priority, and when its rates have what it costs.
+    pub(super) reserved: BTreeMap<LimitKey, (JobId, i32, Time)>,
     /// The next turn of each fair key.
     pub(super) turns: BTreeMap<(Name, FairKey), Turn>,
     /// The start of the last claim with a fair key, by queue.

@@ -32,6 +32,9 @@ impl Records {
         let revision = self.next_revision(table, &define.name);
         let expires_at = define.expires_after.map(|span| self.now.after(span));
         let key = (table, define.name.clone());
+        if table == RegistryTable::Limits {
+            self.reserved.retain(|key, _| key.limit != define.name);
+        }
         match define.action {
             DefineAction::Remove(_) => drop(self.entries.remove(&key)),
             DefineAction::Set(value) => {

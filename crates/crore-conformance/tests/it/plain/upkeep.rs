@@ -42,8 +42,16 @@ impl Records {
         {
             expired.push(self.jobs[&id].clone());
         }
-        let next_at = running.next().into_iter().chain(pending.next()).map(|(at, _)| at).min();
-        Lapses { now: self.now, lapsed, broken, expired, next_at }
+        let mut waits = self.event_timeouts().into_iter().peekable();
+        let mut timed_out = Vec::new();
+        while lapsed.len() + broken.len() + expired.len() + timed_out.len() < n
+            && let Some((_, id)) = waits.next_if(|(until, _)| *until <= self.now)
+        {
+            timed_out.push(self.jobs[&id].clone());
+        }
+        let next = running.next().into_iter().chain(pending.next()).chain(waits.next());
+        let next_at = next.map(|(at, _)| at).min();
+        Lapses { now: self.now, lapsed, broken, expired, timed_out, next_at }
     }
 
     /// Deadlines of jobs that have not started and whose dependencies are not broken, in order.

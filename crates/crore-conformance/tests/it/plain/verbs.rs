@@ -1,21 +1,24 @@
-//! The four store traits. Nothing survives the process, so a write is committed as soon as it is in memory.
+//! The five store traits. Nothing survives the process, so a write is committed as soon as it is in memory.
 #![expect(clippy::disallowed_methods, reason = "this store has nothing to sync")]
 
 use std::sync::Arc;
 
 use crore_core::group::Group;
 use crore_core::job::DEFAULT_LEASE;
-use crore_core::{Batch, GroupId, Job, JobId, Name, Span, State, Time};
+use crore_core::{
+    Batch, EventCaps, GroupId, Job, JobId, KeptEvent, Name, NewEvent, Span, State, Time,
+};
+use crore_store::events::{Released, SendResult};
 use crore_store::jobs::{
     Applied, Claim, Claimed, JobSelector, PushedBatch, Renew, Renewed, StoreWrite,
 };
 use crore_store::registry::{Define, Defined, RegistryEntry, RegistryTable};
 use crore_store::upkeep::{Lapses, Lead, Promoted, Pruned};
 use crore_store::views::{
-    JobCount, JobNotes, JobStatsQuery, JobStatsRow, ListPage, ListQuery, Note, RequiredVersion,
-    StatStep,
+    JobCount, JobNotes, JobStatsQuery, JobStatsRow, ListPage, ListQuery, Note, PausedKey,
+    RequiredVersion, StatStep,
 };
-use crore_store::{Committed, Jobs, Registry, StoreFuture, Upkeep, Views};
+use crore_store::{Committed, Events, Jobs, Registry, StoreFuture, Upkeep, Views};
 
 use super::PlainStore;
 use super::records::Records;
@@ -68,7 +71,29 @@ impl Records {
                 self.jobs.values().find(|job| job.spec.client_id.as_ref() == Some(id))
             }
         };
-        job.cloned()
+        job.map(|job| self.with_event(job.clone()))
+    }
+}
+
+impl Events for PlainStore {
+    fn send(&self, event: NewEvent, caps: EventCaps) -> StoreFuture<'_, Committed<SendResult>> {
+        self.answer(|records| Committed::synced(records.send(event, caps)))
+    }
+
+    fn release(&self, n: usize) -> StoreFuture<'_, Released> {
+        self.answer(|records| records.release(n))
+    }
+
+    fn event(&self, name: Name) -> StoreFuture<'_, Option<KeptEvent>> {
+        self.answer(|records| records.kept(&name))
+    }
+
+    fn events(&self, after: Option<Name>, n: usize) -> StoreFuture<'_, Vec<KeptEvent>> {
+        self.answer(|records| records.kept_events(after.as_ref(), n))
+    }
+
+    fn remove_event(&self, name: Name) -> StoreFuture<'_, Committed<bool>> {
+        self.answer(|records| Committed::synced(records.remove_event(&name)))
     }
 }
 
@@ -112,6 +137,10 @@ impl Views for PlainStore {
 
     fn required_versions(&self, queue: Option<Name>) -> StoreFuture<'_, Vec<RequiredVersion>> {
         self.answer(|records| records.required_versions(queue.as_ref()))
+    }
+
+    fn paused_keys(&self, limit: Option<Name>, n: usize) -> StoreFuture<'_, Vec<PausedKey>> {
+        self.answer(move |records| records.paused_keys(limit.as_ref(), n))
     }
 
     fn stats(&self, series: Name, step: StatStep) -> StoreFuture<'_, Vec<(Time, u64)>> {

@@ -6,12 +6,12 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::task::{Context, Poll, Waker};
 
 use crore_conformance::simulation::{OpenStore, SimConfig, SimulatedStore, StoreLoops};
-use crore_core::{Batch, Clock, Delivery, Job, Name, Span, Time};
+use crore_core::{Batch, Clock, Delivery, EventCaps, Job, Name, NewEvent, Span, Time};
 use crore_store::embedded::disk::{Disk, DiskFile, OpenMode};
 use crore_store::jobs::{Claim, Claimed, Renew, StoreWrite};
 use crore_store::registry::Define;
 use crore_store::views::Note;
-use crore_store::{Committed, Error, Jobs, Memory, Registry, StoreFuture, Upkeep, Views};
+use crore_store::{Committed, Error, Events, Jobs, Memory, Registry, StoreFuture, Upkeep, Views};
 use crore_testkit::FakeClock;
 
 /// The bug of a journal store.
@@ -44,6 +44,9 @@ pub(super) enum Verb {
     Lead(Name, u64, Span),
     Note(Vec<Note>),
     Define(Vec<Define>),
+    Send(NewEvent, EventCaps),
+    Release(usize),
+    RemoveEvent(Name),
 }
 
 /// The calls, in order. After a crash, only those that the disk records as durable are kept.
@@ -176,6 +179,9 @@ fn replay(memory: &Memory, verb: Verb, bug: JournalBug, last: (u64, u64)) -> (u6
         Verb::Lead(duty, node, span) => drop(poll_once(memory.lead(duty, node, span))),
         Verb::Note(notes) => drop(poll_once(memory.note(notes))),
         Verb::Define(definitions) => drop(poll_once(memory.define(definitions))),
+        Verb::Send(event, caps) => drop(poll_once(memory.send(event, caps))),
+        Verb::Release(n) => drop(poll_once(memory.release(n))),
+        Verb::RemoveEvent(name) => drop(poll_once(memory.remove_event(name))),
     }
     (id, delivery)
 }

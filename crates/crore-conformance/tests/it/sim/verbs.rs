@@ -3,18 +3,19 @@
 use std::sync::Arc;
 
 use crore_core::group::Group;
-use crore_core::{Batch, GroupId, Job, JobId, Name, Span, Time};
+use crore_core::{Batch, EventCaps, GroupId, Job, JobId, KeptEvent, Name, NewEvent, Span, Time};
+use crore_store::events::{Released, SendResult};
 use crore_store::jobs::{
     Applied, Claim, Claimed, JobSelector, PushedBatch, Renew, Renewed, StoreWrite,
 };
 use crore_store::registry::{Define, Defined, RegistryEntry, RegistryTable};
 use crore_store::upkeep::{Lapses, Lead, Promoted, Pruned};
 use crore_store::views::{
-    JobCount, JobNotes, JobStatsQuery, JobStatsRow, ListPage, ListQuery, Note, RequiredVersion,
-    StatStep,
+    JobCount, JobNotes, JobStatsQuery, JobStatsRow, ListPage, ListQuery, Note, PausedKey,
+    RequiredVersion, StatStep,
 };
 use crore_store::{
-    Committed, Jobs, Registry, Store, StoreFuture, StoreId, Upkeep, Views, WakeHook,
+    Committed, Events, Jobs, Registry, Store, StoreFuture, StoreId, Upkeep, Views, WakeHook,
 };
 
 use super::journal::{OpenJournal, Verb, poll_once};
@@ -74,6 +75,40 @@ impl Jobs for OpenJournal {
     fn holders(&self, keys: Vec<Arc<str>>) -> StoreFuture<'_, Vec<Option<JobId>>> {
         self.set_time();
         Box::pin(std::future::ready(poll_once(self.memory.holders(keys))))
+    }
+}
+
+impl Events for OpenJournal {
+    fn send(&self, event: NewEvent, caps: EventCaps) -> StoreFuture<'_, Committed<SendResult>> {
+        Box::pin(async move {
+            let verb = Verb::Send(event.clone(), caps);
+            let (place, sent) = self.call(verb, |m| m.send(event, caps))?;
+            self.durable(place).await?;
+            Ok(sent)
+        })
+    }
+
+    fn release(&self, n: usize) -> StoreFuture<'_, Released> {
+        Box::pin(async move { Ok(self.call(Verb::Release(n), |m| m.release(n))?.1) })
+    }
+
+    fn event(&self, name: Name) -> StoreFuture<'_, Option<KeptEvent>> {
+        self.set_time();
+        Box::pin(std::future::ready(poll_once(self.memory.event(name))))
+    }
+
+    fn events(&self, after: Option<Name>, n: usize) -> StoreFuture<'_, Vec<KeptEvent>> {
+        self.set_time();
+        Box::pin(std::future::ready(poll_once(self.memory.events(after, n))))
+    }
+
+    fn remove_event(&self, name: Name) -> StoreFuture<'_, Committed<bool>> {
+        Box::pin(async move {
+            let verb = Verb::RemoveEvent(name.clone());
+            let (place, removed) = self.call(verb, |m| m.remove_event(name))?;
+            self.durable(place).await?;
+            Ok(removed)
+        })
     }
 }
 
@@ -138,6 +173,10 @@ impl Views for OpenJournal {
 
     fn required_versions(&self, queue: Option<Name>) -> StoreFuture<'_, Vec<RequiredVersion>> {
         self.memory.required_versions(queue)
+    }
+
+    fn paused_keys(&self, limit: Option<Name>, n: usize) -> StoreFuture<'_, Vec<PausedKey>> {
+        self.memory.paused_keys(limit, n)
     }
 
     fn stats(&self, series: Name, step: StatStep) -> StoreFuture<'_, Vec<(Time, u64)>> {

@@ -40,6 +40,7 @@ fn job() -> Job {
     spec.labels =
         [("tenant", "acme"), ("eu", "")].map(|(k, v)| (k.to_owned(), v.to_owned())).into();
     spec.parent = Some((JobId(5), 0));
+    spec.replay_of = Some(JobId(7));
     spec.group = Some(GroupId(6));
     let pushed = Time::from_millis(PUSHED);
     let mut live = Live::pushed(pushed, pushed, 0);
@@ -76,6 +77,7 @@ fn terms_are_evaluated() {
         "label:eu=\"\"",
         "id:3,17",
         "parent:5",
+        "replays:6,7",
         "group:6",
         "why:asked,exhausted",
         "error~timeout",
@@ -128,6 +130,7 @@ fn terms_that_do_not_hold_exclude_the_job() {
         "label:tenant=\"a*\"",
         "id:18",
         "parent:17",
+        "replays:5",
         "group:5",
         "why:asked",
         "error~older",

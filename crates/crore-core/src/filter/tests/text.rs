@@ -21,7 +21,7 @@ fn the_canonical_text_is_unchanged() {
     for text in [
         "",
         "state:dead,cancelled kind:mail* -queue:low,\"a b\" payload.to=ada error~timeout age>1h",
-        r#"label:eu,tenant=acme*,"a=b"="*" worker:w1 id:17,18 parent:3 group:4 why:quarantined"#,
+        r#"label:eu,tenant=acme*,"a=b"="*" worker:w1 id:17,18 parent:3 replays:5 group:4 why:quarantined"#,
         r#"payload.items[2]."a b".to=ada,42,"42",null payload.n>=-1.5 -payload.x~"(a)","""#,
         "pushed<2026-11-18T00:00:00.000Z due<=+10m started>-1h -ended>=now attempt=1,2 priority<-5 crashes>0",
         "error=85944171f73967e8 error~\"connection refused\"",

@@ -90,7 +90,7 @@ fn a_payload_is_parsed_only_for_conditions_on_its_fields() {
         limit.matcher.collect_paths(&mut paths);
         limit.per.iter().for_each(|field| field.collect_path(&mut paths));
         let facts = MatchContext::new("q", "mail", &payload, paths);
-        super::super::keys(&[(&name("l"), &limit)], &facts);
+        super::super::charge::charges(&[(&name("l"), &limit)], &facts);
         facts.has_read()
     };
     assert!(!reads("where kind = \"mail\" concurrency 1 per queue"));

@@ -26,6 +26,7 @@ fn the_canonical_text_is_unchanged() {
         "rate 100/1m",
         "concurrency 0",
         "rate 7/1s burst 3 concurrency 5 per payload.tenant",
+        "rate 100000/1m burst 5000 cost payload.tokens concurrency 5 per payload.key",
         r#"where kind = "mail" and payload.tenant in ("a", "b") and not (queue prefix "low" or payload.size >= 1000) rate 100/1m burst 20 concurrency 5 per payload.tenant"#,
         r#"where (kind = "a" or queue != "b") and not not payload.x[0]."y z" = null concurrency 1"#,
         r#"where kind = "a" and queue = "b" or kind = "c" concurrency 1 per kind"#,
@@ -76,8 +77,23 @@ fn syntax_errors_point_at_the_character() {
         ("", 0, "expected `rate` or `concurrency`, found the end"),
         ("  ", 2, "expected `rate` or `concurrency`, found the end"),
         ("per kind", 8, "expected `rate` or `concurrency`, found the end"),
-        ("rat 1/s", 0, "expected `where`, `rate`, `burst`, `concurrency` or `per`, found `rat`"),
-        ("rate 1/s where", 9, "expected `rate`, `burst`, `concurrency` or `per`, found `where`"),
+        ("concurrency 1 cost payload.n", 19, "expected a `rate` for this cost, found none"),
+        (
+            "rate 1/s cost kind",
+            14,
+            "expected a field of the payload, such as `payload.tokens`, found `kind`",
+        ),
+        ("rate 1/s cost payload.a cost payload.b", 24, "expected `cost` once, found it again"),
+        (
+            "rat 1/s",
+            0,
+            "expected `where`, `rate`, `burst`, `cost`, `concurrency` or `per`, found `rat`",
+        ),
+        (
+            "rate 1/s where",
+            9,
+            "expected `rate`, `burst`, `cost`, `concurrency` or `per`, found `where`",
+        ),
         (
             "where",
             5,
@@ -97,12 +113,12 @@ fn syntax_errors_point_at_the_character() {
         (
             "where kind = \"é\" und",
             17,
-            "expected `and`, `or`, `rate`, `burst`, `concurrency` or `per`, found `und`",
+            "expected `and`, `or`, `rate`, `burst`, `cost`, `concurrency` or `per`, found `und`",
         ),
         (
             "where kind = \"éé\" § rate",
             18,
-            "expected `and`, `or`, `rate`, `burst`, `concurrency` or `per`, found `§`",
+            "expected `and`, `or`, `rate`, `burst`, `cost`, `concurrency` or `per`, found `§`",
         ),
         ("where kind = \"日本", 13, "expected a closing `\"`"),
         (
@@ -162,7 +178,7 @@ fn syntax_errors_point_at_the_character() {
         (
             "where kind = \"a\") rate 1/s",
             16,
-            "expected `and`, `or`, `rate`, `burst`, `concurrency` or `per`, found `)`",
+            "expected `and`, `or`, `rate`, `burst`, `cost`, `concurrency` or `per`, found `)`",
         ),
         ("rate 1/s rate 1/s", 9, "expected `rate` once, found it again"),
         ("rate x/s", 5, "expected a whole number, found `x`"),

@@ -277,3 +277,32 @@ async fn settings_of_a_queue_are_changed_and_seen() {
     let kept = admin.get_queue(queue("mail")).await.expect("a queue").into_inner();
     assert_eq!((kept.fair, kept.max_done), (None, Some(7)), "a refused change changes nothing");
 }
+
+#[tokio::test]
+async fn an_operation_runs_in_the_background() {
+    let server = Server::start().await;
+    push(&server, "mail", 3).await;
+    let mut admin = admin(&server).await;
+    let ask = v1::ActRequest {
+        act: v1::act_request::Act::Cancel.into(),
+        q: "kind:mail".into(),
+        ..v1::ActRequest::default()
+    };
+    let started = admin.start_operation(ask.clone()).await.expect("started").into_inner();
+    let by_id = v1::OperationRef { id: started.id.clone(), wait_ms: 60_000 };
+    let ended = admin.get_operation(by_id.clone()).await.expect("an operation").into_inner();
+    assert_eq!((ended.state.as_str(), ended.matched, ended.changed), ("done", 3, 3));
+    assert!(ended.request.contains("kind:mail") && ended.ended_at_ms.is_some(), "{ended:?}");
+    let cancelled = admin.cancel_operation(by_id).await.expect("an answer").into_inner();
+    assert_eq!(cancelled, ended, "it has ended");
+    let listed = admin.list_operations(v1::Nothing {}).await.expect("a list").into_inner();
+    assert_eq!(listed.operations, [ended]);
+    let bad = v1::ActRequest { queue: "a\u{0}b".into(), ..ask };
+    let status = admin.start_operation(bad).await.expect_err("refused");
+    assert_eq!(problem(&status).field, "queue");
+    for id in ["7", ""] {
+        let missing = v1::OperationRef { id: id.to_owned(), wait_ms: 0 };
+        let status = admin.get_operation(missing).await.expect_err("refused");
+        assert!([Code::NotFound, Code::InvalidArgument].contains(&status.code()), "{status:?}");
+    }
+}

@@ -6,6 +6,7 @@ mod bad;
 pub(crate) mod frames;
 mod jobs;
 mod misbehaving;
+mod replay;
 mod restricted;
 mod revocation;
 mod stream;

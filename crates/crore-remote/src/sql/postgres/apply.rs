@@ -70,7 +70,7 @@ impl Apply {
         }
         let sealed = writes.iter().filter_map(|write| match write {
             Decision::Seal(group) => Some(*group),
-            Decision::Job(_) | Decision::Tick { .. } => None,
+            Decision::Job(_) | Decision::Tick { .. } | Decision::ResumeKeys { .. } => None,
         });
         wanted.groups.extend(sealed);
         buckets::lock(connection, used).await?;
@@ -87,6 +87,8 @@ impl Apply {
             Decision::Job(change) => self.change(change),
             Decision::Seal(group) if self.work.seal(*group) => Ok(Applied::Yes(Vec::new())),
             Decision::Seal(_) => Ok(Applied::Stale),
+            // Refused before.
+            Decision::ResumeKeys { .. } => Ok(Applied::Stale),
             Decision::Tick { schedule, seen, cursor, push } => {
                 if !self.schedules.tick(schedule, *seen, *cursor) {
                     return Ok(Applied::Stale);
@@ -126,6 +128,8 @@ impl Apply {
                     *self.returned.entry(key).or_default() += 1;
                 }
             }
+            // No limit counts costs, and a pause is refused before.
+            Effect::CorrectCost { .. } | Effect::PauseKey { .. } => {}
             Effect::ReleaseKey => self.work.keys.release_unique(job.id, &job.spec),
             Effect::Tally(tally) => {
                 if let Some(group) = job.spec.group {
@@ -151,7 +155,7 @@ impl Apply {
 fn change(write: &Decision) -> Option<&Change> {
     match write {
         Decision::Job(change) => Some(change),
-        Decision::Seal(_) | Decision::Tick { .. } => None,
+        Decision::Seal(_) | Decision::Tick { .. } | Decision::ResumeKeys { .. } => None,
     }
 }
 
@@ -166,7 +170,7 @@ fn pushed_by(write: &Decision) -> Vec<&[NewJob]> {
                 _ => None,
             })
             .collect(),
-        Decision::Seal(_) => Vec::new(),
+        Decision::Seal(_) | Decision::ResumeKeys { .. } => Vec::new(),
         Decision::Tick { push, .. } => vec![push],
     }
 }

@@ -204,7 +204,7 @@ impl LockedSchedules {
             StoreWrite::Tick { schedule, .. } => {
                 Some((table_number(RegistryTable::Schedules), schedule.as_str().to_owned()))
             }
-            StoreWrite::Job(_) | StoreWrite::Seal(_) => None,
+            StoreWrite::Job(_) | StoreWrite::Seal(_) | StoreWrite::ResumeKeys { .. } => None,
         });
         Ok(Self { now, slots: lock(connection, names.collect()).await? })
     }

@@ -81,12 +81,14 @@ fn read_live(row: &PgRow) -> Result<Live, PostgresFault> {
         pushed_at: at("pushed_at")?,
         due: at("due")?,
         deadline: None,
+        event: None,
         started_at: at("started_at")?,
         lease_until: at("lease_until")?,
         ended_at: row.try_get::<Option<i64>, _>("ended_at")?.map(Time::from_millis),
         worker: worker.map(|text| name("a worker", text)).transpose()?,
         why: why.map(|text| from_json("`why`", &format!("\"{text}\""))).transpose()?,
         history: history.map_or_else(|| Ok(Vec::new()), |text| from_json("a history", text))?,
+        actions: Vec::new(),
         result: read_kept(row)?,
     })
 }

@@ -105,7 +105,7 @@ pub(crate) fn run(
                        `--label`, `--pushed-before` or `--all`";
         return Err(CliError::new(FailureCode::Usage, message).into());
     }
-    act_on_matching(call, act, which)
+    act_on_matching(call, &which.request(act)?)
 }
 
 /// Acts on each job in turn, and stops at the first error.
@@ -131,34 +131,61 @@ fn with_state(answer: Value, id: &str) -> Value {
     answer
 }
 
-fn act_on_matching(
+/// An action on all jobs that match.
+pub(super) struct BulkRequest<'a> {
+    pub(super) act: &'a str,
+    pub(super) filter: Value,
+    /// The edits of a replay.
+    pub(super) replay: Option<Value>,
+    pub(super) dry_run: bool,
+    pub(super) yes: bool,
+}
+
+impl BulkRequest<'_> {
+    fn body(&self, dry_run: bool) -> Value {
+        object_of([
+            ("act", Some(self.act.into())),
+            ("filter", Some(self.filter.clone())),
+            ("replay", self.replay.clone()),
+            ("dry_run", Some(dry_run.into())),
+        ])
+    }
+}
+
+impl JobSelection {
+    fn request(self, act: &str) -> anyhow::Result<BulkRequest<'_>> {
+        let labels: Map<_, _> = self.label.into_iter().map(|(k, v)| (k, v.into())).collect();
+        let filter = object_of([
+            ("q", filter::joined(&self.which)?.map(Into::into)),
+            ("states", Some(json!(self.state))),
+            ("queue", self.queue.map(Into::into)),
+            ("kind", self.kind.map(Into::into)),
+            ("labels", Some(Value::Object(labels))),
+            ("pushed_before", self.pushed_before.map(|time| json!(time))),
+            ("all", Some(self.all.into())),
+        ]);
+        Ok(BulkRequest { act, filter, replay: None, dry_run: self.dry_run, yes: self.yes })
+    }
+}
+
+/// Counts the matching jobs, asks for confirmation, and acts on them.
+pub(super) fn act_on_matching(
     mut call: CommandContext,
-    act: &str,
-    which: JobSelection,
+    request: &BulkRequest<'_>,
 ) -> anyhow::Result<ExitCode> {
-    let labels: Map<_, _> = which.label.into_iter().map(|(k, v)| (k, v.into())).collect();
-    let filter = object_of([
-        ("q", filter::joined(&which.which)?.map(Into::into)),
-        ("states", Some(json!(which.state))),
-        ("queue", which.queue.map(Into::into)),
-        ("kind", which.kind.map(Into::into)),
-        ("labels", Some(Value::Object(labels))),
-        ("pushed_before", which.pushed_before.map(|time| json!(time))),
-        ("all", Some(which.all.into())),
-    ]);
-    let body = |dry_run: bool| json!({ "act": act, "filter": filter, "dry_run": dry_run });
+    let act = request.act;
     call.client.use_long_timeout();
     let counting = spinner("counting jobs");
-    let would = call.client.post(ACT, &body(true))?;
+    let would = call.client.post(ACT, &request.body(true))?;
     counting.finish_and_clear();
     let n = would.pointer("/done").and_then(Value::as_u64).unwrap_or(0);
-    if which.dry_run {
+    if request.dry_run {
         return print_dry_run(call, act, would);
     }
-    if !which.yes && n > 0 {
+    if !request.yes && n > 0 {
         confirm(&format!("{act} {}", jobs(n)))?;
     }
-    let started = call.client.post(OPERATIONS, &body(false))?;
+    let started = call.client.post(OPERATIONS, &request.body(false))?;
     let ended = wait_for_operation(&mut call, started)?;
     print_result(call, &ended)
 }

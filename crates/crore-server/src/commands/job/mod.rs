@@ -1,12 +1,13 @@
-//! `crore job`: push, get, ls, wait, result, retry, cancel, edit, rm.
+//! `crore job`: push, get, ls, wait, result, retry, cancel, replay, edit, rm.
 
 mod act;
 mod filter;
 mod inspect;
 mod lines;
 mod new;
-mod payload;
+pub(super) mod payload;
 mod push;
+mod replay;
 mod retry;
 mod show;
 
@@ -36,8 +37,8 @@ Examples:
   crore job ls 'state:dead,cancelled kind:mail* error~timeout age>1h'
   crore job ls 'payload.customer=42 -state:done'
 
-Terms: state: queue: kind: worker: label:NAME[=VALUE] id: parent: group: why: error~TEXT
-  error=FINGERPRINT payload.PATH=VALUE (also ~ < >) age>1h pushed>-1d due<+10m started<now
+Terms: state: queue: kind: worker: label:NAME[=VALUE] id: parent: replays: group: why:
+  error~TEXT error=FINGERPRINT payload.PATH=VALUE (also ~ < >) age>1h pushed>-1d due<+10m started<now
   ended>2026-11-18 attempt>3 crashes>0 priority<0";
 
 const RETRY_EXAMPLES: &str = "\
@@ -52,6 +53,15 @@ const CANCEL_EXAMPLES: &str = "\
 Examples:
   crore job cancel 17 18
   crore job cancel --kind report --pushed-before 2026-11-15T08:00:00Z --dry-run";
+
+const REPLAY_EXAMPLES: &str = "\
+Examples:
+  crore job replay 17                                       the same job again
+  crore job replay 17 --payload '{\"to\": \"ada\"}'           with another payload
+  crore job replay --filter 'state:dead kind:mail' --queue slow --version '>=2.3' --dry-run
+
+The originals stay unchanged. `crore job get` shows the original of a replay as replay_of, and
+`crore job ls replays:17` lists the replays of a job.";
 
 const DELETE_EXAMPLES: &str = "\
 Examples:
@@ -105,6 +115,9 @@ pub(crate) enum JobCommand {
     /// Cancel jobs; running jobs are asked to stop
     #[command(after_help = CANCEL_EXAMPLES)]
     Cancel(act::JobSelection),
+    /// Push jobs again, as new jobs, with another payload, queue or version
+    #[command(after_help = REPLAY_EXAMPLES)]
+    Replay(replay::ReplayArgs),
     /// Change the queue, priority or due time of a job
     Edit(act::EditArgs),
     /// Delete jobs
@@ -121,6 +134,7 @@ pub(crate) fn run(call: CommandContext, command: JobCommand) -> anyhow::Result<E
         JobCommand::Result { id, r#for } => inspect::result(call, &id, r#for),
         JobCommand::Retry(which) => act::run(call, "retry", which),
         JobCommand::Cancel(which) => act::run(call, "cancel", which),
+        JobCommand::Replay(replay) => replay::run(call, &replay),
         JobCommand::Edit(edit) => act::edit(call, edit),
         JobCommand::Rm(which) => act::run(call, "delete", which),
     }

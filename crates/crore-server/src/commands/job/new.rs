@@ -1,7 +1,7 @@
 //! Flags that describe a job to push.
 
 use clap::Args;
-use crore_wire::api::enums::{Encoding, Hold, Needs};
+use crore_wire::api::enums::{Encoding, Hold, Needs, OnTimeout};
 use crore_wire::units::{Moment, Period};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
@@ -66,6 +66,15 @@ pub(crate) struct JobArgs {
     /// Versions of the kind that may run the job, such as '>=2.3 <3' [default: any worker]
     #[arg(long, value_name = "RANGE")]
     worker_version: Option<String>,
+    /// Event to wait for: the job starts only after it was sent, and gets its payload; see `crore event`
+    #[arg(long, value_name = "EVENT")]
+    wait_for: Option<String>,
+    /// Maximum time to wait for the event [default: unlimited]
+    #[arg(long, value_name = "DURATION", requires = "wait_for")]
+    wait_timeout: Option<Period>,
+    /// Action after --wait-timeout: run, cancel, dead [default: cancel]
+    #[arg(long, value_name = "ACTION", value_parser = word::<OnTimeout>, requires = "wait_timeout")]
+    on_wait_timeout: Option<OnTimeout>,
 }
 
 /// Flags of a job that is pushed now.
@@ -113,6 +122,16 @@ impl JobArgs {
             let window = window.map(|window| json!(window));
             object_of([("key", Some(key.into())), ("hold", hold), ("window", window)])
         };
+        let (wait_timeout, on_timeout) = (self.wait_timeout, self.on_wait_timeout);
+        let wait_for = |event: String| {
+            let timeout = wait_timeout.map(|timeout| json!(timeout));
+            let on_timeout = on_timeout.map(|action| json!(action));
+            object_of([
+                ("event", Some(event.into())),
+                ("timeout", timeout),
+                ("on_timeout", on_timeout),
+            ])
+        };
         let period = |period: Option<Period>| period.map(|period| json!(period));
         let fields = object_of([
             ("kind", Some(self.kind.into())),
@@ -128,6 +147,7 @@ impl JobArgs {
             ("unique", self.unique.map(unique)),
             ("labels", Some(Value::Object(labels))),
             ("worker_version", self.worker_version.map(Into::into)),
+            ("wait_for", self.wait_for.map(wait_for)),
         ]);
         JobBody { payload, fields }
     }
@@ -184,6 +204,10 @@ pub(crate) struct JobBody {
 }
 
 impl JobBody {
+    pub(super) const fn new(payload: JobPayload, fields: Value) -> Self {
+        Self { payload, fields }
+    }
+
     /// Adds fields.
     fn with(mut self, more: Value) -> Self {
         if let (Value::Object(fields), Value::Object(more)) = (&mut self.fields, more) {
@@ -243,7 +267,15 @@ mod tests {
             "10m",
             "--on-expired",
             r#"{"kind": "alert"}"#,
+            "--wait-for",
+            "paid",
+            "--wait-timeout",
+            "1d",
+            "--on-wait-timeout",
+            "dead",
         ]);
+        let wait_for = json!({ "event": "paid", "timeout": "1d", "on_timeout": "dead" });
+        assert_eq!(with["wait_for"], wait_for);
         let unique = json!({ "key": "k", "hold": "until-success", "window": "1h" });
         assert_eq!((&with["unique"], &with["group"]), (&unique, &json!({ "id": "3" })));
         let after = json!([{ "job": "1", "needs": "end" }, { "group": "2", "needs": "end" }]);

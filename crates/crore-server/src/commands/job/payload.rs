@@ -10,7 +10,7 @@ use crate::exit::{CliError, FailureCode};
 
 /// The fields of a request body that carry a payload.
 #[derive(Debug, Default, Serialize)]
-pub(super) struct JobPayload {
+pub(crate) struct JobPayload {
     #[serde(skip_serializing_if = "Option::is_none")]
     payload: Option<Box<RawValue>>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -41,14 +41,14 @@ impl JobPayload {
 
 /// The arguments that say what the payload is.
 #[derive(Debug)]
-pub(super) struct PayloadSource<'a> {
+pub(crate) struct PayloadSource<'a> {
     /// The payload itself, or `@FILE`.
-    pub(super) argument: Option<&'a str>,
-    pub(super) file: Option<&'a str>,
+    pub(crate) argument: Option<&'a str>,
+    pub(crate) file: Option<&'a str>,
 }
 
 impl PayloadSource<'_> {
-    pub(super) fn read(&self, encoding: Encoding) -> anyhow::Result<JobPayload> {
+    pub(crate) fn read(&self, encoding: Encoding) -> anyhow::Result<JobPayload> {
         match (self.argument, self.file) {
             (_, Some(path)) => from_file(path, encoding),
             (Some(text), None) => match text.strip_prefix('@') {

@@ -1,7 +1,10 @@
 //! Encoding of a job's live state.
 
-use crore_core::job::{Attempt, DeliveryEnd, EndReason, ReportDetails, StoredResult};
-use crore_core::{Delivery, Live, Revision, State, Time};
+use crore_core::event::ReceivedEvent;
+use crore_core::job::{
+    Attempt, DeliveryEnd, EndReason, ManualAction, ManualActionType, ReportDetails, StoredResult,
+};
+use crore_core::{Delivery, EventId, EventWait, Live, Revision, State, Time};
 
 use super::fields::PresenceBits;
 use super::numbers::StoredNumber as _;
@@ -31,10 +34,16 @@ const BROKEN: u64 = 1 << 14;
 const DETAILS: u64 = 1 << 15;
 /// The deadline for the first start.
 const DEADLINE: u64 = 1 << 16;
-const KNOWN: u64 = ((1 << 16) - 1) | DEADLINE;
+/// The wait for an event.
+const EVENT: u64 = 1 << 17;
+/// Actions by hand.
+const ACTIONS: u64 = 1 << 19;
+const KNOWN: u64 = ((1 << 16) - 1) | DEADLINE | EVENT | ACTIONS;
 
 /// Minimum encoded length of an attempt: one byte per field.
 const LEAST_ATTEMPT: usize = 6;
+/// Minimum encoded length of an action: one byte per field.
+const LEAST_ACTION: usize = 4;
 
 /// The part of a live state that the index needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -65,12 +74,19 @@ pub(crate) fn put_live(live: &Live, out: &mut Vec<u8>) {
     if let Some(why) = live.why {
         out.put_u8(why.number());
     }
+    if let Some(wait) = &live.event {
+        put_wait(wait, live.pushed_at, out);
+    }
     if fields.has(HISTORY) {
         out.put_var(live.history.len() as u64);
         live.history.iter().for_each(|attempt| put_attempt(attempt, live, out));
     }
     if fields.has(DETAILS) {
         live.history.iter().for_each(|attempt| put_details(attempt, out));
+    }
+    if fields.has(ACTIONS) {
+        out.put_var(live.actions.len() as u64);
+        live.actions.iter().for_each(|action| put_action(action, live, out));
     }
     if let Some(kept) = &live.result {
         put_payload(&kept.payload, out);
@@ -96,6 +112,8 @@ fn fields_of(live: &Live) -> PresenceBits {
         .with(BROKEN, live.broken)
         .with(DETAILS, live.history.iter().any(|attempt| !attempt.details.is_empty()))
         .with(DEADLINE, live.deadline.is_some())
+        .with(ACTIONS, !live.actions.is_empty())
+        .with(EVENT, live.event.is_some())
 }
 
 fn put_head(live: &Live, fields: PresenceBits, out: &mut Vec<u8>) {
@@ -141,10 +159,53 @@ fn put_attempt(attempt: &Attempt, live: &Live, out: &mut Vec<u8>) {
     out.put_option(attempt.error.as_deref(), Put::put_text);
 }
 
+fn put_wait(wait: &EventWait, pushed_at: Time, out: &mut Vec<u8>) {
+    match wait {
+        EventWait::Open { until } => {
+            out.put_u8(0);
+            out.put_option(*until, |out, until| out.put_time(pushed_at, until));
+        }
+        EventWait::Received(event) => {
+            out.put_u8(1);
+            out.put_var(event.id.0);
+            out.put_time(pushed_at, event.sent_at);
+        }
+        EventWait::TimedOut => out.put_u8(2),
+    }
+}
+
+fn get_wait(reader: &mut ByteReader<'_>, pushed_at: Time) -> Result<EventWait, Damaged> {
+    match reader.u8()? {
+        0 => Ok(EventWait::Open { until: reader.option(|reader| reader.time(pushed_at))? }),
+        1 => {
+            let (id, sent_at) = (EventId(reader.var()?), reader.time(pushed_at)?);
+            Ok(EventWait::Received(ReceivedEvent { id, sent_at, payload: None }))
+        }
+        2 => Ok(EventWait::TimedOut),
+        _ => Err(Damaged("unknown wait for an event")),
+    }
+}
+
 fn put_details(attempt: &Attempt, out: &mut Vec<u8>) {
     let ReportDetails { finished_at, reason } = &attempt.details;
     out.put_option(finished_at.as_ref(), |out, at| out.put_time(attempt.ended_at, *at));
     out.put_option(reason.as_deref(), Put::put_text);
+}
+
+fn put_action(action: &ManualAction, live: &Live, out: &mut Vec<u8>) {
+    out.put_time(live.pushed_at, action.at);
+    out.put_u8(action.action.number());
+    out.put_text(&action.by);
+    out.put_option(action.detail.as_deref(), Put::put_text);
+}
+
+fn get_action(reader: &mut ByteReader<'_>, head: &LiveHead) -> Result<ManualAction, Damaged> {
+    Ok(ManualAction {
+        at: reader.time(head.pushed_at)?,
+        action: ManualActionType::read(reader)?,
+        by: reader.text()?.into(),
+        detail: reader.option(ByteReader::text)?.map(Into::into),
+    })
 }
 
 fn get_details(reader: &mut ByteReader<'_>, ended_at: Time) -> Result<ReportDetails, Damaged> {
@@ -191,7 +252,11 @@ pub(crate) fn get_live(reader: &mut ByteReader<'_>) -> Result<Live, Damaged> {
         crashes: fields.given(CRASHES, || reader.var32())?.unwrap_or(0),
         worker: fields.given(WORKER, || reader.name())?,
         why: fields.given(WHY, || EndReason::read(reader))?,
+        event: fields.given(EVENT, || get_wait(reader, head.pushed_at))?.map(Box::new),
         history: get_history(reader, fields, &head)?,
+        actions: fields
+            .given(ACTIONS, || reader.list(LEAST_ACTION, |reader| get_action(reader, &head)))?
+            .unwrap_or_default(),
         result: match head.result_until {
             Some(until) => {
                 let once = fields.has(RESULT_ONCE);

@@ -1,6 +1,7 @@
 //! Stored numbers of enum variants. They never change.
 
-use crore_core::job::{DeliveryEnd, DependencyCondition, EndReason};
+use crore_core::event::OnEventTimeout;
+use crore_core::job::{DeliveryEnd, DependencyCondition, EndReason, ManualActionType};
 use crore_core::unique::UniqueHold;
 use crore_core::{Encoding, State};
 
@@ -74,6 +75,11 @@ numbered! {
         TimedOut = 5,
         Cancelled = 6,
     }
+    OnEventTimeout, "unknown action after a time-out" {
+        Run = 0,
+        Cancel = 1,
+        Dead = 2,
+    }
     EndReason, "unknown end reason" {
         Exhausted = 0,
         NotRetried = 1,
@@ -83,5 +89,11 @@ numbered! {
         DependencyBroken = 5,
         Damaged = 6,
         Expired = 7,
+        EventTimedOut = 8,
+    }
+    ManualActionType, "unknown action" {
+        Cancel = 0,
+        Retry = 1,
+        Edit = 2,
     }
 }

@@ -1,12 +1,13 @@
 //! Encodings of a job's policies and of the other composite fields of a spec.
 
+use crore_core::event::OnEventTimeout;
 use crore_core::job::{
     ClientId, Dependency, DependencyCondition, DependencyTarget, Lapse, ResultRetention,
 };
 use crore_core::limit::LimitKey;
 use crore_core::retry::{Backoff, Retry};
 use crore_core::unique::{Unique, UniqueHold};
-use crore_core::{Encoding, GroupId, JobId, Payload};
+use crore_core::{AwaitedEvent, Encoding, GroupId, JobId, Payload};
 
 use super::numbers::StoredNumber as _;
 use super::{ByteReader, Damaged, Put};
@@ -48,6 +49,20 @@ pub(super) fn get_retry(reader: &mut ByteReader<'_>) -> Result<Retry, Damaged> {
         max_attempts: reader.option(ByteReader::var32)?,
         max_interval: reader.option(ByteReader::span)?,
         jitter: reader.u8()?,
+    })
+}
+
+pub(super) fn put_awaited(awaited: &AwaitedEvent, out: &mut Vec<u8>) {
+    out.put_text(awaited.name.as_str());
+    out.put_option(awaited.timeout, Put::put_span);
+    out.put_u8(awaited.on_timeout.number());
+}
+
+pub(super) fn get_awaited(reader: &mut ByteReader<'_>) -> Result<AwaitedEvent, Damaged> {
+    Ok(AwaitedEvent {
+        name: reader.name()?,
+        timeout: reader.option(ByteReader::span)?,
+        on_timeout: OnEventTimeout::read(reader)?,
     })
 }
 
@@ -153,11 +168,11 @@ pub(super) fn get_dependency(reader: &mut ByteReader<'_>) -> Result<Dependency, 
     Ok(Dependency { on, needs: DependencyCondition::read(reader)? })
 }
 
-pub(super) fn put_payload(payload: &Payload, out: &mut Vec<u8>) {
+pub(crate) fn put_payload(payload: &Payload, out: &mut Vec<u8>) {
     out.put_u8(payload.encoding.number());
     out.put_chunk(&payload.bytes);
 }
 
-pub(super) fn get_payload(reader: &mut ByteReader<'_>) -> Result<Payload, Damaged> {
+pub(crate) fn get_payload(reader: &mut ByteReader<'_>) -> Result<Payload, Damaged> {
     Ok(Payload::new(Encoding::read(reader)?, reader.chunk()?))
 }

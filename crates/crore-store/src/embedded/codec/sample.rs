@@ -2,12 +2,13 @@
 
 use std::sync::Arc;
 
+use crore_core::event::{OnEventTimeout, ReceivedEvent};
 use crore_core::fair::FairKey;
 use crore_core::group::Group;
 use crore_core::job::{
     Attempt, ClientId, DeliveryEnd, Dependency, DependencyCondition, DependencyTarget, DueTime,
-    EndReason, JobRetention, Lapse, ReportDetails, ReportFencing, ResultRetention, StartDeadline,
-    StoredResult,
+    EndReason, JobRetention, Lapse, ManualAction, ManualActionType, ReportDetails, ReportFencing,
+    ResultRetention, StartDeadline, StoredResult,
 };
 use crore_core::limit::LimitKey;
 use crore_core::push::{GroupRef, NewDependency, NewDependencyTarget, UnsetFields};
@@ -15,8 +16,8 @@ use crore_core::retry::{Backoff, Retry};
 use crore_core::unique::{Unique, UniqueHold};
 use crore_core::version::{MAX_PART, Version, VersionRequirement};
 use crore_core::{
-    Delivery, Encoding, GroupId, JobId, Live, Name, NewJob, OwnerId, Payload, Revision, Span, Spec,
-    State, Time,
+    AwaitedEvent, Delivery, Encoding, EventId, EventWait, GroupId, JobId, Live, Name, NewJob,
+    OwnerId, Payload, Revision, Span, Spec, State, Time,
 };
 use proptest::collection::{btree_map, vec};
 use proptest::option;
@@ -139,8 +140,11 @@ pub(super) fn spec() -> BoxedStrategy<Spec> {
     let parent = option::of((number().prop_map(JobId), number32()));
     let pusher = option::of(number().prop_map(OwnerId));
     let fair = option::of(option::of(text()).prop_map(FairKey::new));
-    let tags = (btree_map(label(), label(), 0..4), option::of(text()));
-    let marks = (tags, pusher, fair, option::of(worker_version()));
+    let replay_of = option::of(number().prop_map(JobId));
+    let tags = (btree_map(label(), label(), 0..4), option::of(text()), replay_of);
+    let costs = option::of(vec(any::<u32>(), 1..4).prop_map(Into::into));
+    let wait_for = option::of(awaited_event().prop_map(Box::new));
+    let marks = (tags, pusher, fair, (option::of(worker_version()), costs), wait_for);
     let ties = (option::of(number().prop_map(GroupId)), vec(dependency(), 0..4), parent, marks);
     let parts = (head.boxed(), policies.boxed(), ties.boxed(), payload());
     parts
@@ -148,7 +152,8 @@ pub(super) fn spec() -> BoxedStrategy<Spec> {
             let (queue, kind, priority, limits, client_id) = head;
             let (lease, unique, retry, (timeout, lapse, reports, keep, retain)) = policies;
             let (group, after, parent, marks) = ties;
-            let ((labels, trace), pusher, fair, worker_version) = marks;
+            let ((labels, trace, replay_of), pusher, fair, (worker_version, costs), wait_for) =
+                marks;
             Spec {
                 lease,
                 unique,
@@ -164,6 +169,7 @@ pub(super) fn spec() -> BoxedStrategy<Spec> {
                 retain,
                 client_id,
                 limits,
+                costs,
                 group,
                 after,
                 parent,
@@ -173,6 +179,8 @@ pub(super) fn spec() -> BoxedStrategy<Spec> {
                 fair,
                 on_expired: None,
                 worker_version: worker_version.map(Box::new),
+                replay_of,
+                wait_for,
             }
         })
         .boxed()
@@ -260,8 +268,15 @@ fn attempt() -> impl Strategy<Value = Attempt> {
         })
 }
 
+fn action() -> impl Strategy<Value = ManualAction> {
+    const TYPES: [ManualActionType; 3] =
+        [ManualActionType::Cancel, ManualActionType::Retry, ManualActionType::Edit];
+    (time(), select(&TYPES[..]), text(), option::of(text()))
+        .prop_map(|(at, action, by, detail)| ManualAction { at, action, by, detail })
+}
+
 fn why() -> impl Strategy<Value = EndReason> {
-    const WHY: [EndReason; 8] = [
+    const WHY: [EndReason; 9] = [
         EndReason::Exhausted,
         EndReason::NotRetried,
         EndReason::Quarantined,
@@ -270,8 +285,23 @@ fn why() -> impl Strategy<Value = EndReason> {
         EndReason::DependencyBroken,
         EndReason::Damaged,
         EndReason::Expired,
+        EndReason::EventTimedOut,
     ];
     select(&WHY[..])
+}
+
+fn event_wait() -> impl Strategy<Value = EventWait> {
+    let received = |(id, sent_at)| ReceivedEvent { id: EventId(id), sent_at, payload: None };
+    prop_oneof![
+        option::of(time()).prop_map(|until| EventWait::Open { until }),
+        (number(), time()).prop_map(move |event| EventWait::Received(received(event))),
+        Just(EventWait::TimedOut),
+    ]
+}
+
+fn awaited_event() -> impl Strategy<Value = AwaitedEvent> {
+    (name(), option::of(span()), select(&OnEventTimeout::ALL[..]))
+        .prop_map(|(name, timeout, on_timeout)| AwaitedEvent { name, timeout, on_timeout })
 }
 
 pub(super) fn live() -> BoxedStrategy<Live> {
@@ -281,14 +311,16 @@ pub(super) fn live() -> BoxedStrategy<Live> {
     let counts = (number32(), number(), number(), number32(), number32());
     let ends = (option::of(time()), option::of(time()));
     let times = (time(), option::of(time()), time(), time(), ends);
-    let past = (option::of(name()), option::of(why()), vec(attempt(), 0..12), option::of(result));
+    let event = option::of(event_wait().prop_map(Box::new));
+    let past = (vec(attempt(), 0..12), vec(action(), 0..12));
+    let past = (option::of(name()), option::of(why()), past, option::of(result), event);
     let parts = (flags, counts.boxed(), times.boxed(), past.boxed());
     parts
         .prop_map(|(flags, counts, times, past)| {
             let (state, stop, counted, broken) = flags;
             let (waits, delivery, revision, attempt, crashes) = counts;
             let (pushed_at, due, started_at, lease_until, (ended_at, deadline)) = times;
-            let (worker, why, history, result) = past;
+            let (worker, why, (history, actions), result, event) = past;
             Live {
                 state,
                 stop,
@@ -302,12 +334,14 @@ pub(super) fn live() -> BoxedStrategy<Live> {
                 pushed_at,
                 due: due.unwrap_or(pushed_at),
                 deadline,
+                event,
                 started_at,
                 lease_until,
                 ended_at,
                 worker,
                 why,
                 history,
+                actions,
                 result,
             }
         })

@@ -1,6 +1,7 @@
 //! Encoding of a job's spec.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use crore_core::fair::FairKey;
 use crore_core::job::{ClientId, JobRetention, Lapse, ReportFencing, ResultRetention};
@@ -12,9 +13,9 @@ use crore_core::{GroupId, JobId, Name, OwnerId, Span, Spec};
 use super::fields::PresenceBits;
 use super::new_job::{get_new_job, put_new_job};
 use super::policy::{
-    LEAST_DEPENDENCY, LEAST_KEY, get_client_id, get_dependency, get_keep, get_key, get_lapse,
-    get_payload, get_retry, get_unique, put_client_id, put_dependency, put_keep, put_key,
-    put_lapse, put_payload, put_retry, put_unique,
+    LEAST_DEPENDENCY, LEAST_KEY, get_awaited, get_client_id, get_dependency, get_keep, get_key,
+    get_lapse, get_payload, get_retry, get_unique, put_awaited, put_client_id, put_dependency,
+    put_keep, put_key, put_lapse, put_payload, put_retry, put_unique,
 };
 use super::version::{get_version, put_version};
 use super::{ByteReader, Damaged, Put};
@@ -43,8 +44,14 @@ const PUSHER: u64 = 1 << 16;
 /// The follow-up for a missed deadline.
 const ON_EXPIRED: u64 = 1 << 17;
 const FAIR: u64 = 1 << 18;
+/// The event that the job waits for.
+const WAIT_FOR: u64 = 1 << 19;
+/// Costs under the limits.
+const COSTS: u64 = 1 << 20;
+const REPLAY_OF: u64 = 1 << 22;
 const WORKER_VERSION: u64 = 1 << 23;
-const KNOWN: u64 = ((1 << 17) - 1) | ON_EXPIRED | FAIR | WORKER_VERSION;
+const KNOWN: u64 =
+    ((1 << 17) - 1) | ON_EXPIRED | FAIR | WAIT_FOR | COSTS | REPLAY_OF | WORKER_VERSION;
 
 /// The usual values of version 1. Unlike the defaults of the rules, these must never change.
 const USUAL_LEASE: Option<Span> = Some(Span::from_secs(30));
@@ -66,6 +73,7 @@ pub(crate) struct SpecHead<'a> {
     pub(crate) kind: &'a str,
     pub(crate) priority: i32,
     pub(crate) limits: Vec<LimitKey>,
+    pub(crate) costs: Option<Arc<[u32]>>,
     pub(crate) client_id: Option<ClientId>,
     pub(crate) fair: Option<FairKey>,
     pub(crate) version: Option<VersionRequirement>,
@@ -113,7 +121,10 @@ fn fields_of(spec: &Spec) -> PresenceBits {
         .with(TRACE, spec.trace.is_some())
         .with(PUSHER, spec.pusher.is_some())
         .with(FAIR, spec.fair.is_some())
+        .with(COSTS, spec.costs.is_some())
         .with(ON_EXPIRED, spec.on_expired.is_some())
+        .with(REPLAY_OF, spec.replay_of.is_some())
+        .with(WAIT_FOR, spec.wait_for.is_some())
         .with(WORKER_VERSION, spec.worker_version.is_some())
 }
 
@@ -133,6 +144,9 @@ fn put_head(spec: &Spec, fields: PresenceBits, out: &mut Vec<u8>) {
     }
     if let Some(version) = &spec.worker_version {
         put_version(version, out);
+    }
+    if let Some(costs) = &spec.costs {
+        put_costs(costs, out);
     }
 }
 
@@ -185,6 +199,12 @@ fn put_relations(spec: &Spec, fields: PresenceBits, out: &mut Vec<u8>) {
     if let Some(next) = &spec.on_expired {
         put_new_job(next, out);
     }
+    if let Some(JobId(id)) = spec.replay_of {
+        out.put_var(id);
+    }
+    if let Some(awaited) = &spec.wait_for {
+        put_awaited(awaited, out);
+    }
 }
 
 /// Decodes a spec, allocating its names.
@@ -221,14 +241,15 @@ pub(crate) fn peek_spec<'a>(reader: &mut ByteReader<'a>) -> Result<SpecHead<'a>,
     let fields = PresenceBits::read(reader, VERSION, KNOWN)?;
     let (queue, kind) = (reader.text()?, reader.text()?);
     let head = get_head(reader, fields)?;
-    let HeadFields { priority, limits, client_id, fair, version } = head;
-    Ok(SpecHead { queue, kind, priority, limits, client_id, fair, version })
+    let HeadFields { priority, limits, costs, client_id, fair, version } = head;
+    Ok(SpecHead { queue, kind, priority, limits, costs, client_id, fair, version })
 }
 
 /// The fields of a spec's head behind the names.
 struct HeadFields {
     priority: i32,
     limits: Vec<LimitKey>,
+    costs: Option<Arc<[u32]>>,
     client_id: Option<ClientId>,
     fair: Option<FairKey>,
     version: Option<VersionRequirement>,
@@ -241,7 +262,17 @@ fn get_head(reader: &mut ByteReader<'_>, fields: PresenceBits) -> Result<HeadFie
         client_id: fields.given(CLIENT_ID, || get_client_id(reader))?,
         fair: fields.given(FAIR, || reader.text())?.map(|text| FairKey::new(Some(text.into()))),
         version: fields.given(WORKER_VERSION, || get_version(reader))?,
+        costs: fields.given(COSTS, || get_costs(reader))?,
     })
+}
+
+pub(crate) fn put_costs(costs: &[u32], out: &mut Vec<u8>) {
+    out.put_var(costs.len() as u64);
+    costs.iter().for_each(|cost| out.put_var(u64::from(*cost)));
+}
+
+pub(crate) fn get_costs(reader: &mut ByteReader<'_>) -> Result<Arc<[u32]>, Damaged> {
+    reader.list(1, ByteReader::var32).map(Into::into)
 }
 
 /// Decodes everything after the names, in the order in which it is written.
@@ -251,12 +282,14 @@ fn get_rest(
     queue: Name,
     kind: Name,
 ) -> Result<Spec, Damaged> {
-    let HeadFields { priority, limits, client_id, fair, version } = get_head(reader, fields)?;
+    let HeadFields { priority, limits, costs, client_id, fair, version } =
+        get_head(reader, fields)?;
     Ok(Spec {
         queue,
         kind,
         priority,
         limits,
+        costs,
         client_id,
         fair,
         worker_version: version.map(Box::new),
@@ -281,6 +314,8 @@ fn get_rest(
         trace: fields.given(TRACE, || reader.text())?.map(Into::into),
         pusher: fields.given(PUSHER, || reader.var())?.map(OwnerId),
         on_expired: fields.given(ON_EXPIRED, || get_new_job(reader))?.map(Box::new),
+        replay_of: fields.given(REPLAY_OF, || reader.var())?.map(JobId),
+        wait_for: fields.given(WAIT_FOR, || get_awaited(reader))?.map(Box::new),
         payload: get_payload(reader)?,
     })
 }

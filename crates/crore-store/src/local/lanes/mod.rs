@@ -23,13 +23,16 @@ mod fair_heads;
 mod parking;
 mod prune;
 mod ready;
+mod reserve;
 mod rows;
 mod shares;
 mod sources;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::Arc;
 
 use crore_core::fair::FairKey;
+use crore_core::id::JobMap;
 use crore_core::limit::LimitKey;
 use crore_core::version::VersionRequirement;
 use crore_core::{JobId, Name, Spec, State, Time};
@@ -68,6 +71,8 @@ pub(crate) struct Lanes {
     shared: HashMap<(u32, u32), u32>,
     shares: Shares,
     pub(crate) permits: Permits,
+    /// Costs of the ready jobs that take something else than one permit from each of their limits.
+    costs: JobMap<Arc<[u32]>>,
     /// Queues with new claimable jobs.
     woken: BTreeSet<u32>,
 }
@@ -215,7 +220,12 @@ impl Lanes {
     fn new_lane(&mut self, partition: u32, limits: &[LimitKey], share: u32) -> u32 {
         let limited = (!limits.is_empty()).then(|| {
             let buckets = limits.iter().map(|key| self.permits.add_lane(key)).collect();
-            Box::new(LaneLimits { limits: limits.to_vec(), buckets, parked: None })
+            Box::new(LaneLimits {
+                limits: limits.to_vec(),
+                buckets,
+                parked: None,
+                is_reserved: false,
+            })
         });
         let number = self.lanes.add(LaneRow {
             partition,
@@ -336,12 +346,19 @@ impl Lanes {
                 self.advance_turn(head.lane);
                 return Some(head);
             };
-            match self.permits.take(&buckets, now) {
+            let costs = self.costs.get(&head.id).map(|costs| &**costs);
+            match self.permits.take(&buckets, (head, costs), now) {
                 Ok(()) => {
+                    self.retry_reserved(&buckets, head);
                     self.advance_turn(head.lane);
                     return Some(head);
                 }
-                Err((bucket, blocked)) => self.park(head, bucket, blocked, now),
+                Err(refusal) => {
+                    self.park(head, refusal, now);
+                    if refusal.is_reserved {
+                        self.note_reserved(&buckets, head);
+                    }
+                }
             }
         }
     }
@@ -379,13 +396,18 @@ impl Lanes {
 
     /// Updates the sets of heads after a lane's ready jobs have changed; `old` was its head before.
     fn refresh(&mut self, number: u32, old: Option<LaneHead>) {
+        if self.lanes.at(number).head(number) == old {
+            return;
+        }
+        self.refresh_heads(number, old);
+        self.drop_reservations(number);
+    }
+
+    fn refresh_heads(&mut self, number: u32, old: Option<LaneHead>) {
         let lane = self.lanes.at(number);
         let head = lane.head(number);
         let (parked, limited) = (lane.parked(), lane.limited.is_some());
         let shared = lane.share != NO_SHARE;
-        if head == old {
-            return;
-        }
         let better = head.is_some_and(|head| old.is_none_or(|old| head < old));
         match parked {
             // Only a better head reopens a parked lane without a share; with a worse one the lane stays parked.

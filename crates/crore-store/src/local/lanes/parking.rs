@@ -2,7 +2,7 @@
 
 use crore_core::{Name, Time};
 
-use super::super::permits::PermitRefusal;
+use super::super::permits::{LaneRefusal, PermitRefusal};
 use super::{LaneHead, Lanes, NO_SHARE};
 
 impl Lanes {
@@ -18,7 +18,7 @@ impl Lanes {
     /// Opens the best parked lane of every partition at a bucket, unless its concurrency is
     /// exhausted. The lane is opened even if the rate is exhausted: the next claim then stores the
     /// TAT, capped for the current rate, in case it was set under a slower one.
-    fn reopen(&mut self, bucket: u32, now: Time) {
+    pub(super) fn reopen(&mut self, bucket: u32, now: Time) {
         let blocked = self.permits.blocked(bucket, now);
         if blocked == Some(PermitRefusal::Concurrency) {
             return;
@@ -34,11 +34,12 @@ impl Lanes {
     }
 
     /// Opens the best lane of a partition that is parked at a bucket; of the lanes with shares, when its turn comes.
-    fn open_best(&mut self, bucket: u32, partition: u32) {
+    pub(super) fn open_best(&mut self, bucket: u32, partition: u32) {
         let Some(parked) = self.permits.buckets.at(bucket).parked.get(&partition) else { return };
         if let Some(head) = parked.plain.first().copied() {
             self.open_parked(head.lane);
         }
+        self.open_reserved(bucket, partition);
         self.arm(bucket, partition);
     }
 
@@ -76,26 +77,30 @@ impl Lanes {
             let parked = &self.permits.buckets.at(bucket).parked;
             let waits =
                 parked.keys().any(|partition| self.partitions.at(*partition).queue == queue);
-            let blocked = self.permits.blocked(bucket, now).filter(|_| waits);
-            if blocked == Some(PermitRefusal::RateUntil(at)) {
+            let until = if waits && self.permits.is_costed(bucket) {
+                self.next_costed(queue, bucket, now)
+            } else {
+                let blocked = self.permits.blocked(bucket, now).filter(|_| waits);
+                blocked.and_then(PermitRefusal::until)
+            };
+            if until == Some(at) {
                 return Some(at);
             }
             let timers = &mut self.queues.at_mut(queue).timers;
             timers.pop_first();
-            if let Some(PermitRefusal::RateUntil(at)) = blocked {
-                timers.insert((at, bucket));
-            }
+            timers.extend(until.map(|at| (at, bucket)));
         }
     }
 
     /// Parks an open lane with this head.
-    pub(super) fn park(&mut self, head: LaneHead, bucket: u32, blocked: PermitRefusal, now: Time) {
+    pub(super) fn park(&mut self, head: LaneHead, refusal: LaneRefusal, now: Time) {
+        let LaneRefusal { bucket, why, .. } = refusal;
         self.close(head);
         self.set_parked(head.lane, bucket);
         let row = self.lanes.at(head.lane);
         let (partition, others) = (row.partition, row.buckets());
         self.disarm(bucket, partition);
-        if let PermitRefusal::RateUntil(at) = blocked {
+        if let Some(at) = why.until() {
             let queue = self.partitions.at(partition).queue;
             self.queues.at_mut(queue).timers.insert((at, bucket));
         }
@@ -112,16 +117,19 @@ impl Lanes {
         if !self.permits.buckets.at(bucket).parked.contains_key(&partition) {
             return;
         }
+        if self.permits.is_costed(bucket) {
+            return self.try_open_costed(bucket, partition, now);
+        }
         let queue = self.partitions.at(partition).queue;
         match self.permits.check(bucket, now) {
             None => {
                 self.open_best(bucket, partition);
                 self.woken.insert(queue);
             }
-            Some(PermitRefusal::RateUntil(at)) => {
-                self.queues.at_mut(queue).timers.insert((at, bucket));
+            Some(refusal) => {
+                let timers = &mut self.queues.at_mut(queue).timers;
+                timers.extend(refusal.until().map(|at| (at, bucket)));
             }
-            Some(PermitRefusal::Concurrency) => {}
         }
     }
 

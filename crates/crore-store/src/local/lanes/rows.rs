@@ -35,6 +35,8 @@ pub(super) struct LaneLimits {
     pub(super) buckets: Arc<[u32]>,
     /// The bucket at which the lane is parked.
     pub(super) parked: Option<u32>,
+    /// Whether a rate may be reserved for its head.
+    pub(super) is_reserved: bool,
 }
 
 impl LaneRow {

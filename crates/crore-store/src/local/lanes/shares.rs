@@ -294,7 +294,7 @@ impl Lanes {
         }
     }
 
-    fn first_parked_share(&mut self, bucket: u32, partition: u32) -> Option<TurnHead> {
+    pub(super) fn first_parked_share(&mut self, bucket: u32, partition: u32) -> Option<TurnHead> {
         let parked = self.permits.buckets.at_mut(bucket).parked.get_mut(&partition)?;
         parked.fair.as_mut()?.first(&self.lanes, &mut self.shares.rows)
     }

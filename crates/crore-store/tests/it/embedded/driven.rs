@@ -6,20 +6,25 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 
 use crore_core::group::Group;
-use crore_core::{Batch, Clock, GroupId, Job, JobId, Name, Span, Time};
+use crore_core::{
+    Batch, Clock, EventCaps, GroupId, Job, JobId, KeptEvent, Name, NewEvent, Span, Time,
+};
 use crore_store::WakeHook;
 use crore_store::embedded::disk::{Disk, MemoryDisk};
 use crore_store::embedded::{Embedded, Options};
+use crore_store::events::{Released, SendResult};
 use crore_store::jobs::{
     Applied, Claim, Claimed, JobSelector, PushedBatch, Renew, Renewed, StoreWrite,
 };
 use crore_store::registry::{Define, Defined, RegistryEntry, RegistryTable};
 use crore_store::upkeep::{Lapses, Lead, Promoted, Pruned};
 use crore_store::views::{
-    JobCount, JobNotes, JobStatsQuery, JobStatsRow, ListPage, ListQuery, Note, RequiredVersion,
-    StatStep,
+    JobCount, JobNotes, JobStatsQuery, JobStatsRow, ListPage, ListQuery, Note, PausedKey,
+    RequiredVersion, StatStep,
 };
-use crore_store::{Committed, Error, Jobs, Registry, Store, StoreFuture, StoreId, Upkeep, Views};
+use crore_store::{
+    Committed, Error, Events, Jobs, Registry, Store, StoreFuture, StoreId, Upkeep, Views,
+};
 
 /// When the store is reopened.
 #[derive(Debug, Clone, Copy)]
@@ -135,6 +140,28 @@ impl Jobs for Driven {
     }
 }
 
+impl Events for Driven {
+    fn send(&self, event: NewEvent, caps: EventCaps) -> StoreFuture<'_, Committed<SendResult>> {
+        self.drive(|store| store.send(event, caps))
+    }
+
+    fn release(&self, n: usize) -> StoreFuture<'_, Released> {
+        self.drive(|store| store.release(n))
+    }
+
+    fn event(&self, name: Name) -> StoreFuture<'_, Option<KeptEvent>> {
+        self.drive(|store| store.event(name))
+    }
+
+    fn events(&self, after: Option<Name>, n: usize) -> StoreFuture<'_, Vec<KeptEvent>> {
+        self.drive(|store| store.events(after, n))
+    }
+
+    fn remove_event(&self, name: Name) -> StoreFuture<'_, Committed<bool>> {
+        self.drive(|store| store.remove_event(name))
+    }
+}
+
 impl Upkeep for Driven {
     fn promote(&self, n: usize) -> StoreFuture<'_, Promoted> {
         self.drive(|store| store.promote(n))
@@ -172,6 +199,10 @@ impl Views for Driven {
 
     fn required_versions(&self, queue: Option<Name>) -> StoreFuture<'_, Vec<RequiredVersion>> {
         self.drive(|store| store.required_versions(queue))
+    }
+
+    fn paused_keys(&self, limit: Option<Name>, n: usize) -> StoreFuture<'_, Vec<PausedKey>> {
+        self.drive(|store| store.paused_keys(limit, n))
     }
 
     fn stats(&self, series: Name, step: StatStep) -> StoreFuture<'_, Vec<(Time, u64)>> {

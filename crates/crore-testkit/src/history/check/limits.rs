@@ -5,7 +5,8 @@
 //!   its lease, not reported, not lost by a crash. A delivery whose lease had ended before its response arrived, by the
 //!   times of the store, does not count;
 //! - while one rate was certainly in force, no time window contains more deliveries than its burst plus the
-//!   number earned in the window, measured from the beginning of the first fetch to the response of the last.
+//!   number earned in the window, measured from the beginning of the first fetch to the response of the last. If the
+//!   rate counts costs, the deliveries of a window cost no more than that. Reports in a history give nothing back.
 //!
 //! Deliveries that a crash may have lost, and jobs whose keys may have been edited, do not count.
 
@@ -21,6 +22,9 @@ use super::report::Findings;
 use crate::history::op::{AdminAction, DefinitionContent, RecordedRate};
 
 type HeldGrant<'a, 'h> = (&'a JobFacts<'h>, &'a DeliveryGrant<'h>);
+
+/// A delivery and what its start costs.
+type CostedGrant<'a, 'h> = (&'a DeliveryGrant<'h>, u32);
 
 pub(super) fn check(facts: &HistoryFacts<'_>, findings: &mut Findings) {
     let mut buckets: BTreeMap<&LimitKey, Vec<HeldGrant<'_, '_>>> = BTreeMap::new();
@@ -108,19 +112,27 @@ fn rate(
     grants: &[HeldGrant<'_, '_>],
     findings: &mut Findings,
 ) {
-    let mut run: Vec<&DeliveryGrant<'_>> = Vec::new();
+    let mut run: Vec<CostedGrant<'_, '_>> = Vec::new();
     let mut in_force: Option<(usize, RecordedRate)> = None;
     let known = grants.iter().filter(|(_, grant)| facts.claim_still_holds(grant.ended, facts.end));
-    for (_, grant) in known {
+    for (job, grant) in known {
         let now = only_rate(facts, key, grant);
         if now.map(|(n, _)| n) != in_force.map(|(n, _)| n) {
             check_rate_windows(facts, key, &run, in_force, findings);
             run.clear();
         }
         in_force = now;
-        run.push(grant);
+        run.push((grant, cost_of(facts, job, key)));
     }
     check_rate_windows(facts, key, &run, in_force, findings);
+}
+
+/// The cost of a start of a job under a key.
+fn cost_of(facts: &HistoryFacts<'_>, job: &JobFacts<'_>, key: &LimitKey) -> u32 {
+    let Some(source) = facts.sources.of(job.id) else { return 1 };
+    let nth = source.item.limits.iter().position(|other| other == key);
+    let costs = source.item.costs.as_deref().unwrap_or_default();
+    nth.and_then(|nth| costs.get(nth)).copied().unwrap_or(1)
 }
 
 /// The rate that was certainly in force for a delivery, with the index of its definition.
@@ -141,31 +153,34 @@ fn only_rate(
 }
 
 /// Checks every time window of deliveries under one rate. With the deliveries ordered by response, the window from
-/// the i-th to the j-th starts with the earliest fetch from the i-th on. No window exceeds the rate if and only if for
-/// each j the smallest `i·interval - start(i)` with i ≤ j is not below `(j + 1 - burst)·interval - end(j)`.
+/// the i-th to the j-th starts with the earliest fetch from the i-th on. Let `sum(i)` be the cost of all before the i-th; without
+/// costs it is i. No window exceeds the rate if and only if for each j the smallest `sum(i)·interval - start(i)` with i ≤ j is
+/// not below `(sum(j + 1) - burst)·interval - end(j)`.
 fn check_rate_windows(
     facts: &HistoryFacts<'_>,
     key: &LimitKey,
-    run: &[&DeliveryGrant<'_>],
+    run: &[CostedGrant<'_, '_>],
     rate: Option<(usize, RecordedRate)>,
     findings: &mut Findings,
 ) {
     let Some((_, rate)) = rate else { return };
-    let mut starts: Vec<u64> = run.iter().map(|grant| grant.begun.fast).collect();
+    let mut starts: Vec<u64> = run.iter().map(|(grant, _)| grant.begun.fast).collect();
     for n in (1..starts.len()).rev() {
         starts[n - 1] = starts[n - 1].min(starts[n]);
     }
     // Both sides are multiplied by the count, which avoids division.
     let (every, count) = (i128::from(nanos(rate.every)), i128::from(rate.count.max(1)));
     let mut least: Option<(i128, usize)> = None;
-    for (j, grant) in run.iter().enumerate() {
-        let at = |n: usize| i128::try_from(n).unwrap_or(i128::MAX) * every;
-        let mine = at(j) - i128::from(starts[j]) * count;
+    let mut sum = 0;
+    for (j, (grant, cost)) in run.iter().enumerate() {
+        let cost = if rate.counts_costs { (*cost).min(rate.burst.max(1)) } else { 1 };
+        let mine = sum * every - i128::from(starts[j]) * count;
+        sum += i128::from(cost);
         least = Some(least.filter(|(least, _)| *least <= mine).unwrap_or((mine, j)));
         let Some((smallest, i)) = least else { continue };
         let end = i128::from(grant.ended.fast.saturating_add(facts.rules.slack())) * count;
-        if at(j + 1) - i128::from(rate.burst) * every - end > smallest {
-            let (first, last) = (run[i], grant);
+        if sum * every - i128::from(rate.burst) * every - end > smallest {
+            let (first, last) = (run[i].0, grant);
             let (from, to) = (first.begun.i, last.ended.i);
             let message =
                 format!("{} started with {key:?} from {from} to {to}: too fast", j + 1 - i);

@@ -167,7 +167,8 @@ fn ready_intervals<'h>(
 fn is_plain(source: &PushSource<'_>) -> bool {
     let item = source.item;
     let is_pushed_later = matches!(source.origin, PushOrigin::Expiry(_));
-    item.limits.is_empty() && item.after.is_empty() && item.deadline.is_none() && !is_pushed_later
+    let is_held = !item.after.is_empty() || item.waits_for_event;
+    item.limits.is_empty() && !is_held && item.deadline.is_none() && !is_pushed_later
 }
 
 fn ready_after_push<'h>(

@@ -4,14 +4,15 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use crore_core::limit::PauseEnd;
 use crore_core::machine::{Outcome, RetryDirective};
 use crore_core::{Code, Encoding, Invalid, JobId, Name, Payload, Span, Time};
 
-use super::super::v1::{self, report};
+use super::super::v1::{self, exhausted, report};
 use super::{convert_all, millis};
 use crate::worker::{
-    HandlerRevision, Hello, JobDelivery, JobHandler, PushedFollowUp, ReportResponse, ReportVerdict,
-    ServerMessage, Welcome, WorkerNote,
+    DeliveredEvent, HandlerRevision, Hello, JobDelivery, JobHandler, PushedFollowUp,
+    ReportResponse, ReportVerdict, ServerMessage, Welcome, WorkerNote,
 };
 
 /// Maximum number of cached handlers; above it the cache is cleared.
@@ -58,6 +59,7 @@ impl ReceivedHandlers {
             labels: job.labels,
             trace: (!job.trace.is_empty()).then_some(job.trace),
             handler,
+            event: job.event.map(delivered_event).transpose()?,
         })
     }
 
@@ -166,6 +168,13 @@ impl From<Outcome> for report::Outcome {
             Outcome::Snooze(span) => Self::SnoozeMs(millis(span)),
             Outcome::Cancel => Self::Cancelled(v1::Cancelled {}),
             Outcome::Interrupted => Self::Interrupted(v1::Interrupted {}),
+            Outcome::Exhausted { limit, until } => {
+                let end = Some(match until {
+                    PauseEnd::After(span) => exhausted::End::AfterMs(millis(span)),
+                    PauseEnd::At(time) => exhausted::End::UntilMs(time.as_millis()),
+                });
+                Self::Exhausted(v1::Exhausted { limit: limit.to_string(), end })
+            }
         }
     }
 }
@@ -177,6 +186,15 @@ fn bytes(payload: Option<Payload>) -> (Option<Bytes>, i32) {
             (Some(Bytes::from_owner(bytes)), v1::Encoding::from(encoding).into())
         }
     }
+}
+
+fn delivered_event(event: v1::ReceivedEvent) -> Result<DeliveredEvent, Invalid> {
+    Ok(DeliveredEvent {
+        name: Name::new("event.name", &event.name)?,
+        sent_at: Time::from_millis(event.sent_at_ms),
+        payload: event.payload.unwrap_or_default(),
+        encoding: v1::Encoding::read(event.encoding).unwrap_or(Encoding::Bytes),
+    })
 }
 
 #[cfg(test)]
@@ -244,6 +262,14 @@ mod tests {
             Outcome::Snooze(Span::from_secs(1)),
             Outcome::Cancel,
             Outcome::Interrupted,
+            Outcome::Exhausted {
+                limit: Name::new("limit", "tokens").unwrap(),
+                until: PauseEnd::After(Span::from_secs(9)),
+            },
+            Outcome::Exhausted {
+                limit: Name::new("limit", "tokens").unwrap(),
+                until: PauseEnd::At(Time::from_millis(1_800_000_000_000)),
+            },
         ] {
             let encoded = Some(outcome.clone().into());
             let report = v1::Report { outcome: encoded, ..v1::Report::default() };

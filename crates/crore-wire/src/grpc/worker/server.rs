@@ -5,8 +5,8 @@ use crore_core::Invalid;
 use super::super::{epoch_millis, v1};
 use super::{convert_all, millis};
 use crate::worker::{
-    DeliveryRef, Hello, JobDelivery, JobHandler, PushedFollowUp, ReportResponse, ReportVerdict,
-    ServerMessage, Welcome, WorkerMessage, WorkerNote, WorkerReport,
+    DeliveredEvent, DeliveryRef, Hello, JobDelivery, JobHandler, PushedFollowUp, ReportResponse,
+    ReportVerdict, ServerMessage, Welcome, WorkerMessage, WorkerNote, WorkerReport,
 };
 
 impl From<v1::WorkerSays> for WorkerMessage {
@@ -92,6 +92,18 @@ impl From<JobDelivery> for v1::Delivered {
             labels: job.labels,
             trace: job.trace.unwrap_or_default(),
             handler: job.handler.map(Into::into),
+            event: job.event.map(Into::into),
+        }
+    }
+}
+
+impl From<DeliveredEvent> for v1::ReceivedEvent {
+    fn from(event: DeliveredEvent) -> Self {
+        Self {
+            name: event.name.to_string(),
+            sent_at_ms: epoch_millis(event.sent_at),
+            payload: Some(event.payload),
+            encoding: v1::Encoding::from(event.encoding).into(),
         }
     }
 }

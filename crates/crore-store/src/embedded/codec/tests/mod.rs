@@ -68,6 +68,7 @@ proptest! {
             kind: spec.kind.as_str(),
             priority: spec.priority,
             limits: spec.limits.clone(),
+            costs: spec.costs.clone(),
             fair: spec.fair.clone(),
             version: spec.worker_version.as_deref().copied(),
             client_id: spec.client_id.clone(),

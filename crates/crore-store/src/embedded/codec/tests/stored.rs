@@ -1,10 +1,11 @@
 //! Stored encodings, which must never change.
 
+use crore_core::event::OnEventTimeout;
 use crore_core::fair::FairKey;
 use crore_core::job::{
     Attempt, ClientId, DeliveryEnd, Dependency, DependencyCondition, DependencyTarget, DueTime,
-    EndReason, JobRetention, Lapse, ReportDetails, ReportFencing, ResultRetention, StartDeadline,
-    StoredResult,
+    EndReason, JobRetention, Lapse, ManualAction, ManualActionType, ReportDetails, ReportFencing,
+    ResultRetention, StartDeadline, StoredResult,
 };
 use crore_core::limit::LimitKey;
 use crore_core::push::{GroupRef, NewDependency, NewDependencyTarget, NewJob, UnsetFields};
@@ -12,7 +13,8 @@ use crore_core::retry::{Backoff, Retry};
 use crore_core::unique::{Unique, UniqueHold};
 use crore_core::version::VersionRequirement;
 use crore_core::{
-    Delivery, Encoding, GroupId, JobId, OwnerId, Payload, Revision, Span, State, Time,
+    AwaitedEvent, Delivery, Encoding, EventWait, GroupId, JobId, OwnerId, Payload, Revision, Span,
+    State, Time,
 };
 
 use super::super::numbers::StoredNumber;
@@ -38,18 +40,25 @@ pub(super) fn plain_live() -> Live {
         pushed_at: PUSHED_AT,
         due: PUSHED_AT,
         deadline: None,
+        event: None,
         started_at: Time::ZERO,
         lease_until: Time::ZERO,
         ended_at: None,
         worker: None,
         why: None,
         history: Vec::new(),
+        actions: Vec::new(),
         result: None,
     }
 }
 
 fn later(seconds: u64) -> Time {
     PUSHED_AT.after(Span::from_secs(seconds))
+}
+
+fn edited() -> ManualAction {
+    let (by, detail) = ("ada".into(), Some("queue q".into()));
+    ManualAction { at: later(1), action: ManualActionType::Edit, by, detail }
 }
 
 fn running_live() -> Live {
@@ -225,6 +234,12 @@ fn the_bits_of_a_spec_never_change() {
         "01808010046d61696c0777656c636f6d650461636d6500087b22746f223a317d"
     );
     assert_round_trip(&fair, put_spec, get_spec);
+    let costing = Spec { costs: Some([1, 300].into()), ..plain() };
+    assert_eq!(
+        hex(&encode(&costing, put_spec)),
+        "01808040046d61696c0777656c636f6d650201ac0200087b22746f223a317d"
+    );
+    assert_round_trip(&costing, put_spec, get_spec);
     let next = NewJob {
         due: DueTime::After(Span::from_secs(2)),
         deadline: Some(StartDeadline::Within(Span::from_secs(1))),
@@ -243,6 +258,17 @@ fn the_bits_of_a_spec_never_change() {
          0100046d61696c0777656c636f6d6500087b22746f223a317d00087b22746f223a317d"
     );
     assert_round_trip(&expiring, put_spec, get_spec);
+    let awaited = AwaitedEvent {
+        name: name("paid"),
+        timeout: Some(Span::from_secs(1)),
+        on_timeout: OnEventTimeout::Dead,
+    };
+    let waiting = Spec { wait_for: Some(Box::new(awaited)), ..plain() };
+    assert_eq!(
+        hex(&encode(&waiting, put_spec)),
+        "01808020046d61696c0777656c636f6d65047061696401e8070200087b22746f223a317d"
+    );
+    assert_round_trip(&waiting, put_spec, get_spec);
     let required = VersionRequirement::parse("worker_version", ">=2.3 <300.0.1").ok();
     let versioned = Spec { worker_version: required.map(Box::new), ..plain() };
     assert_eq!(
@@ -250,6 +276,12 @@ fn the_bits_of_a_spec_never_change() {
         "0180808004046d61696c0777656c636f6d6502030001ac02000100087b22746f223a317d"
     );
     assert_round_trip(&versioned, put_spec, get_spec);
+    let replay = Spec { replay_of: Some(JobId(300)), ..plain() };
+    assert_eq!(
+        hex(&encode(&replay, put_spec)),
+        "0180808002046d61696c0777656c636f6d65ac0200087b22746f223a317d"
+    );
+    assert_round_trip(&replay, put_spec, get_spec);
 }
 
 #[test]
@@ -273,11 +305,18 @@ fn the_bits_of_a_live_record_never_change() {
         (0x2000, Live { counted: true, ..plain() }),
         (0x4000, Live { broken: true, ..plain() }),
         (0x10000, Live { deadline: Some(later(5)), ..plain() }),
+        (0x80000, Live { actions: vec![edited()], ..plain() }),
+        (0x20000, Live { event: Some(Box::new(EventWait::TimedOut)), ..plain() }),
     ];
     for (expected, live) in lives {
         assert_eq!(bits(&encode(&live, put_live)), expected, "{live:?}");
         assert_round_trip(&live, put_live, get_live);
     }
+    let acted = Live { actions: vec![edited()], ..plain() };
+    assert_eq!(
+        hex(&encode(&acted, put_live)),
+        "0180802002000180a0abfef96201d00f0203616461010771756575652071"
+    );
     let none = Group::default();
     for (expected, group) in [
         (1, Group { sealed: true, ..none }),
@@ -313,6 +352,7 @@ fn the_numbers_of_variants_never_change() {
         UniqueHold::UntilEnd,
         UniqueHold::Window,
     ]);
+    assert_numbers(&OnEventTimeout::ALL);
     assert_numbers(&[DependencyCondition::End, DependencyCondition::Success]);
     assert_numbers(&[
         E::Done,
@@ -323,6 +363,7 @@ fn the_numbers_of_variants_never_change() {
         E::TimedOut,
         E::Cancelled,
     ]);
+    assert_numbers(&[ManualActionType::Cancel, ManualActionType::Retry, ManualActionType::Edit]);
     assert_numbers(&[
         W::Exhausted,
         W::NotRetried,
@@ -332,5 +373,6 @@ fn the_numbers_of_variants_never_change() {
         W::DependencyBroken,
         W::Damaged,
         W::Expired,
+        W::EventTimedOut,
     ]);
 }

@@ -145,11 +145,16 @@ impl<'h> HistoryFacts<'h> {
             }
         }
         if let Some(source) = source {
-            let may_be_cancelled = !source.item.after.is_empty() || source.item.deadline.is_some();
+            let may_be_cancelled = !source.item.after.is_empty()
+                || source.item.deadline.is_some()
+                || source.item.waits_for_event;
             if may_be_cancelled && ends(State::Cancelled) {
                 note(source.begun);
             }
             let forgets = source.item.lease.is_none();
+            if source.item.waits_for_event && ends(State::Dead) {
+                note(source.begun);
+            }
             let dies = may_die_silently(source.item.lapse) || source.item.timeout.is_some();
             if (forgets && ends(State::Done)) || (dies && ends(State::Dead)) {
                 let unseen = self.unseen_fetch(&source.item.queue, source.begun);

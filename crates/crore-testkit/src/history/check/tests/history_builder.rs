@@ -55,9 +55,11 @@ pub(super) fn item(n: u64) -> RecordedItem {
         group: None,
         after: Vec::new(),
         limits: Vec::new(),
+        costs: None,
         deadline: None,
         on_expired: None,
         worker_version: None,
+        waits_for_event: false,
         payload: PayloadHash(n),
     }
 }

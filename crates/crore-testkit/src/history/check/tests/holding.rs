@@ -394,7 +394,7 @@ fn a_limit_that_may_have_been_raised_is_not_broken() {
 
 fn rated(pause: Span) -> HistoryBuilder {
     let mut history = HistoryBuilder::new();
-    let rate = RecordedRate { count: 1, every: SECOND, burst: 2 };
+    let rate = RecordedRate { count: 1, every: SECOND, burst: 2, counts_costs: false };
     history.define("l", DefinitionContent::Limit { concurrency: None, rate: Some(rate) });
     for id in 1..=4 {
         history.push(limited(id));
@@ -411,6 +411,29 @@ fn i15_no_faster_than_the_rate() {
     rated(Span::from_millis(100)).assert_violates(15);
     rated(Span::from_millis(600)).assert_violates(15);
     rated(SECOND).assert_clean();
+}
+
+/// Starts of these costs under a budget of 10 per second, every 100 ms.
+fn costing(costs: &[u32]) -> HistoryBuilder {
+    let mut history = HistoryBuilder::new();
+    let rate = RecordedRate { count: 10, every: SECOND, burst: 10, counts_costs: true };
+    history.define("l", DefinitionContent::Limit { concurrency: None, rate: Some(rate) });
+    for (id, cost) in (1..).zip(costs) {
+        history.push(RecordedItem { costs: Some([*cost].into()), ..limited(id) });
+    }
+    for (id, _) in (1..).zip(costs) {
+        history.fetch(vec![grant(id, id, 1)]);
+        history.advance(Span::from_millis(100));
+    }
+    history
+}
+
+#[test]
+fn i15_no_window_costs_more_than_its_budget() {
+    costing(&[10, 1, 1, 0]).assert_clean();
+    costing(&[5, 5, 0, 3]).assert_clean();
+    costing(&[10, 3]).assert_violates(15);
+    costing(&[1, 4, 9]).assert_violates(15);
 }
 
 #[test]

@@ -153,6 +153,7 @@ impl EventChecker {
             match heard {
                 ListenerItem::Missed(n) => panic!("a listener that keeps up has missed {n} events"),
                 ListenerItem::Event(event) => self.check_event(&event, bug),
+                ListenerItem::Sent(_) => {}
             }
         }
         let left = self.expected().due.pop_front();

@@ -5,6 +5,7 @@ use std::collections::HashSet;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
+use crore::store::events::{Events, Released, SendResult};
 use crore::store::jobs::{
     Applied, Claim, Claimed, JobSelector, Jobs, Pushed, PushedBatch, Renew, Renewed, StoreWrite,
 };
@@ -16,7 +17,10 @@ use crore::store::views::{
 use crore::store::{Committed, Error, Store, StoreFuture, StoreId, WakeHook};
 use crore_conformance::simulation::recorded_content;
 use crore_core::group::Group;
-use crore_core::{Batch, Encoding, GroupId, Job, JobId, Name, NewJob, Payload, Span, Time};
+use crore_core::{
+    Batch, Encoding, EventCaps, GroupId, Job, JobId, KeptEvent, Name, NewEvent, NewJob, Payload,
+    Span, Time,
+};
 use crore_testkit::history::op::{self, DueTime, RecordedItem};
 use crore_testkit::history::{self, PayloadHash, PendingCall, RecordedOp, Recorder, response};
 
@@ -82,7 +86,7 @@ impl RecordingStore {
             StoreWrite::Job(change) => {
                 self.program_recorder.write_started(change).map(RecordedWrite::Program)
             }
-            StoreWrite::Seal(_) => None,
+            StoreWrite::Seal(_) | StoreWrite::ResumeKeys { .. } => None,
         }
     }
 
@@ -215,6 +219,28 @@ impl Jobs for RecordingStore {
 
     fn holders(&self, keys: Vec<Arc<str>>) -> StoreFuture<'_, Vec<Option<JobId>>> {
         self.counted(self.store.holders(keys))
+    }
+}
+
+impl Events for RecordingStore {
+    fn send(&self, event: NewEvent, caps: EventCaps) -> StoreFuture<'_, Committed<SendResult>> {
+        self.counted(self.store.send(event, caps))
+    }
+
+    fn release(&self, n: usize) -> StoreFuture<'_, Released> {
+        self.counted(self.store.release(n))
+    }
+
+    fn event(&self, name: Name) -> StoreFuture<'_, Option<KeptEvent>> {
+        self.counted(self.store.event(name))
+    }
+
+    fn events(&self, after: Option<Name>, n: usize) -> StoreFuture<'_, Vec<KeptEvent>> {
+        self.counted(self.store.events(after, n))
+    }
+
+    fn remove_event(&self, name: Name) -> StoreFuture<'_, Committed<bool>> {
+        self.counted(self.store.remove_event(name))
     }
 }
 
