@@ -140,7 +140,7 @@ pub struct NewEvent {
 impl NewEvent {
     /// Validates payload and retention.
     pub fn check(&self, caps: &Caps) -> Result<(), Invalid> {
-        within(Code::TimeRange, "keep", self.keep, Span::ZERO, caps.max_retention)?;
+        within(Code::TimeRange, "event-keep", self.keep, Span::ZERO, caps.max_retention)?;
         self.payload.check("payload", caps.payload_bytes, caps.depth)
     }
 }

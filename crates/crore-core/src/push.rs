@@ -359,7 +359,7 @@ pub(crate) fn within(
     max: Span,
 ) -> Result<(), Invalid> {
     if span < min || span > max {
-        let message = format!("`{span:?}` is not between {min:?} and {max:?}");
+        let message = format!("`{span}` is not between {min} and {max}");
         return Err(Invalid::new(code, field, message));
     }
     Ok(())

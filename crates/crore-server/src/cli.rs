@@ -5,7 +5,9 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand};
 use clap_complete::Shell;
 
-use crate::commands::{bench, event, group, handler, job, limit, queue, schedule, stats, token};
+use crate::commands::{
+    bench, event, group, handler, job, limit, queue, schedule, stats, token, top,
+};
 use crate::config::secret::ConfigSecret;
 use crate::config::{Flags, SettingValue};
 use crate::environment;
@@ -129,6 +131,16 @@ pub(crate) enum CliCommand {
         remote: RemoteArgs,
         #[command(flatten)]
         what: stats::StatsArgs,
+    },
+    /// Watch queues, jobs and workers live in the terminal, and act on them
+    #[command(
+        after_help = "Keys: 1 to 4 choose a page, Enter opens, / filters jobs, ? lists all keys, q quits."
+    )]
+    Top {
+        #[command(flatten)]
+        remote: RemoteArgs,
+        #[command(flatten)]
+        what: top::TopArgs,
     },
     /// Show the server's version, protocols and durability
     Info {

@@ -126,7 +126,7 @@ fn is_harmful(c: char) -> bool {
 }
 
 /// A text on one line, in which harmful characters are escaped. Everything stored is untrusted.
-fn escaped(text: &str) -> String {
+pub(crate) fn escaped(text: &str) -> String {
     let one = |c: char| if is_harmful(c) { c.escape_default().to_string() } else { c.into() };
     text.chars().map(one).collect()
 }

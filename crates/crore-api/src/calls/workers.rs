@@ -52,7 +52,7 @@ impl Api {
         let caps = self.engine().status().caps();
         let within = request.within.map_or(DEFAULT_TTL, |within| within.0);
         if within < caps.min_lease || within > caps.max_lease {
-            let message = format!("is not between {:?} and {:?}", caps.min_lease, caps.max_lease);
+            let message = format!("is not between {} and {}", caps.min_lease, caps.max_lease);
             return Err(Invalid::new(Code::TimeRange, "within", message).into());
         }
         let about = request.about.unwrap_or_else(|| Raw::null(format)).convert(Format::Json);

@@ -72,6 +72,11 @@ impl ApiClient {
         })
     }
 
+    /// The server's address.
+    pub(crate) fn url(&self) -> &str {
+        &self.url
+    }
+
     /// Switches to the timeout for calls that process many jobs.
     pub(crate) const fn use_long_timeout(&mut self) {
         self.timeout = LONG_CALL_TIMEOUT;

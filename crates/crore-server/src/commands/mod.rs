@@ -17,6 +17,7 @@ mod store;
 mod store_report;
 pub(crate) mod tls;
 pub(crate) mod token;
+pub(crate) mod top;
 mod word;
 mod worker;
 
@@ -52,6 +53,7 @@ pub(crate) fn run(command: CliCommand) -> anyhow::Result<ExitCode> {
         }
         CliCommand::Worker { remote, hosting, command: None } => worker::run(&remote, &hosting),
         CliCommand::Stats { remote, what } => stats::run(CommandContext::new(&remote)?, &what),
+        CliCommand::Top { remote, what } => top::run(CommandContext::new(&remote)?, what),
         CliCommand::Info { remote } => info::run(CommandContext::new(&remote)?),
         CliCommand::Bench(args) => bench::run(&args),
         CliCommand::Backup { remote, name: Some(name), .. } => {

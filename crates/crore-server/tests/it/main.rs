@@ -32,4 +32,5 @@ mod security;
 mod shown;
 mod store;
 mod terminal;
+mod top;
 mod traces;

@@ -17,7 +17,7 @@ use crore_testkit::{
 
 const USAGE: &str = "\
 usage: crore-testservers [--install] [--postgres] [--mariadb] [--redis] [--redis-cluster] [--xfs] [--faketime]
-                         [--prometheus] [--sslscan] [--docker] [--pypi] [--npm] [-- CMD ARGS…]
+                         [--prometheus] [--sslscan] [--tmux] [--docker] [--pypi] [--npm] [-- CMD ARGS…]
 
   --install        first install missing packages (Debian, root)
   --postgres       start PostgreSQL, set CRORE_TEST_POSTGRES to its URL
@@ -27,6 +27,7 @@ usage: crore-testservers [--install] [--postgres] [--mariadb] [--redis] [--redis
   --xfs            with --install: tools that cut the power of a file system
   --prometheus     with --install: Prometheus and promtool
   --sslscan        with --install: sslscan, a scanner for weak TLS settings
+  --tmux           with --install: tmux, a terminal that a test can read
   --docker         with --install: the Docker engine
   --pypi           with --install: the PyPI packages that tests use
   --npm            with --install: Node and the npm packages that tests use
@@ -138,6 +139,7 @@ fn parse(mut words: impl Iterator<Item = String>) -> Result<ToolArgs, String> {
                 asked.tools.extend([DebianPackage::Node, DebianPackage::Npm]);
             }
             ("--sslscan", _) => asked.tools.push(DebianPackage::Sslscan),
+            ("--tmux", _) => asked.tools.push(DebianPackage::Tmux),
             ("--docker", _) => asked.tools.extend([DebianPackage::Docker, DebianPackage::Busybox]),
             ("--faketime", _) => asked.tools.push(DebianPackage::FakeTime),
             ("--", _) => asked.command = words.by_ref().collect(),

@@ -19,6 +19,8 @@ pub enum DebianPackage {
     Prometheus,
     /// `sslscan`, which scans a TLS endpoint for weak settings.
     Sslscan,
+    /// `tmux`, a terminal that a test can read.
+    Tmux,
     /// `docker.io`, the container engine.
     Docker,
     /// `busybox-static`, the only file that a container needs.
@@ -51,6 +53,7 @@ impl DebianPackage {
             Self::Redis => "redis-server",
             Self::Prometheus => "prometheus",
             Self::Sslscan => "sslscan",
+            Self::Tmux => "tmux",
             Self::Docker => "docker.io",
             Self::Busybox => "busybox-static",
             Self::UtilLinux => "util-linux",
@@ -87,6 +90,7 @@ impl DebianPackage {
             Self::Redis => &["redis-server", "redis-cli"],
             Self::Prometheus => &["prometheus", "promtool"],
             Self::Sslscan => &["sslscan"],
+            Self::Tmux => &["tmux"],
             Self::Docker => &["dockerd", "docker", "containerd", "runc"],
             Self::Busybox => &["busybox"],
             Self::UtilLinux => &["setsid", "setpriv", "unshare"],
@@ -116,6 +120,7 @@ impl DebianPackage {
             | Self::Redis
             | Self::Prometheus
             | Self::Sslscan
+            | Self::Tmux
             | Self::Docker
             | Self::Busybox
             | Self::UtilLinux

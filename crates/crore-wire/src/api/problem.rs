@@ -58,12 +58,13 @@ impl Problem {
 }
 
 /// Fields whose name in the core types differs from this API.
-const FIELD_NAMES: [(&str, &str); 5] = [
+const FIELD_NAMES: [(&str, &str); 6] = [
     ("retry.backoff.every", "retry.base"),
     ("retry.backoff.step", "retry.base"),
     ("retry.backoff.base", "retry.base"),
     ("retry.backoff.factor", "retry.factor"),
     ("keep", "keep_result"),
+    ("event_keep", "keep"),
 ];
 
 /// The name of a core field in this API: `max-attempts` becomes `max_attempts`.
@@ -89,6 +90,7 @@ mod tests {
             ("retry.max-attempts", "retry.max_attempts"),
             ("jobs[3].retry.backoff.step", "jobs[3].retry.base"),
             ("keep", "keep_result"),
+            ("event-keep", "keep"),
             ("payload", "payload"),
             ("upkeep", "upkeep"),
         ] {

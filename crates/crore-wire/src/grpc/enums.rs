@@ -31,6 +31,7 @@ const FIELDS: &[(&str, &str)] = &[
     ("start-within", "start_within_ms"),
     ("deadline", "deadline_ms"),
     ("keep", "keep_result_ms"),
+    ("event-keep", "keep_ms"),
     ("from", "from_ms"),
     ("unique.window", "unique.window_ms"),
     ("retry.max-interval", "retry.max_interval_ms"),

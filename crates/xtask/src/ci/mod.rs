@@ -53,7 +53,7 @@ const SERVERS: &[&str] = &["--postgres", "--redis-cluster", "--redis", "--mariad
 /// which would build every dependency a second time.
 #[rustfmt::skip]
 const STEPS: &[CiStep] = &[
-    CiStep { name: "set-up", when: Only(Full),  work: Call(|| testservers(&["--xfs", "--faketime", "--prometheus", "--sslscan", "--docker", "--pypi", "--npm", "--install"])) },
+    CiStep { name: "set-up", when: Only(Full),  work: Call(|| testservers(&["--xfs", "--faketime", "--prometheus", "--sslscan", "--tmux", "--docker", "--pypi", "--npm", "--install"])) },
     CiStep { name: "fmt",    when: Always,      work: Cargo(&["fmt", "--all", "--check"]) },
     CiStep { name: "clippy", when: Always,      work: Cargo(&["clippy", "--workspace", "--features", FEATURES, "--all-targets", "--", "-D", "warnings"]) },
     CiStep { name: "layers", when: Always,      work: Call(layers::run) },
