@@ -37,7 +37,7 @@ pages! {
     observability, "docs/guide/observability.md", [];
     fair_share, "docs/guide/fair-share.md", [];
     deadlines, "docs/guide/deadlines.md", [];
-    events, "docs/guide/events.md", ["\"amount\":120", "order-18-paid"];
+    events, "docs/guide/events.md", ["\"amount\": 120", "order-18-paid"];
     priorities, "docs/guide/priorities.md", [];
     results, "docs/guide/results.md", ["HELLO"];
     replay, "docs/guide/replay.md", [];

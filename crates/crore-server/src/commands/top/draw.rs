@@ -42,7 +42,7 @@ pub(super) fn draw(
 ) {
     let [head, body, foot] = Layout::vertical([Length(2), Min(0), Length(1)]).areas(frame.area());
     draw_head(frame, head, (screen, snapshot), around);
-    if snapshot.at.is_none() || snapshot.query.view != screen.view {
+    if !screen.is_current(snapshot) {
         frame.render_widget(Paragraph::new("Loading …").dim(), body);
     } else if let Some(detail) = snapshot.detail.as_ref().filter(|_| screen.job.is_some()) {
         draw_job(frame, body, detail, around.now);
@@ -97,6 +97,10 @@ fn draw_foot(frame: &mut Frame<'_>, area: Rect, screen: &Screen) {
         (KeyMode::Confirm(action), _) => {
             let question = format!("{}  y: yes · any other key: no", safe(&action.question()));
             Line::styled(question, Style::new().fg(Color::Yellow).bold())
+        }
+        (_, None) if screen.outage.is_some() => {
+            let outage = screen.outage.as_deref().unwrap_or_default();
+            Line::styled(safe(outage), Style::new().fg(Color::Red))
         }
         (_, Some(message)) => Line::styled(safe(message), Style::new().fg(Color::Yellow)),
         _ => {
@@ -336,14 +340,14 @@ mod tests {
     use ratatui::backend::TestBackend;
     use serde_json::json;
 
-    use super::super::snapshot::{QueueRow, TopQuery};
+    use super::super::snapshot::QueueRow;
     use super::*;
 
     const NOW: Time = Time::from_millis(1_800_000_000_000);
 
     fn shown(screen: &mut Screen, mut snapshot: Snapshot) -> String {
         snapshot.at = Some(NOW);
-        snapshot.query = TopQuery { view: screen.view, ..TopQuery::default() };
+        snapshot.query = screen.query();
         let mut terminal = Terminal::new(TestBackend::new(120, 24)).expect("a terminal");
         let around = Surroundings { server: "http://127.0.0.1:9000", now: NOW };
         terminal.draw(|frame| draw(frame, screen, &snapshot, &around)).expect("drawn");

@@ -69,11 +69,14 @@ fn watch(
     loop {
         while let Some(report) = poller.next_report() {
             match report {
-                PollerReport::Snapshot(new) if screen.is_live() => {
-                    screen.fit(&new);
-                    snapshot = *new;
+                PollerReport::Snapshot(new) => {
+                    screen.outage = None;
+                    if screen.is_live() || !screen.is_current(&snapshot) {
+                        screen.fit(&new);
+                        snapshot = *new;
+                    }
                 }
-                PollerReport::Snapshot(_) => {}
+                PollerReport::Failed(why) => screen.outage = Some(why),
                 PollerReport::Message(message) => screen.message = Some(message),
             }
         }

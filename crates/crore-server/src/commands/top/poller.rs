@@ -65,7 +65,9 @@ enum PollerCall {
 /// News from the thread.
 pub(super) enum PollerReport {
     Snapshot(Box<Snapshot>),
-    /// The result of an action, or an error.
+    /// The server could not be polled.
+    Failed(String),
+    /// The result of an action, or its error.
     Message(String),
 }
 
@@ -83,7 +85,7 @@ impl Poller {
             loop {
                 let news = match poll(&mut client, &query) {
                     Ok(snapshot) => PollerReport::Snapshot(Box::new(snapshot)),
-                    Err(error) => PollerReport::Message(format!("{error:#}")),
+                    Err(error) => PollerReport::Failed(format!("{error:#}")),
                 };
                 if report.send(news).is_err() {
                     return;

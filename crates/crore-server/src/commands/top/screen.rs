@@ -41,7 +41,10 @@ pub(super) struct Screen {
     /// The job whose details are shown.
     pub(super) job: Option<String>,
     pub(super) rows: TableState,
+    /// The result of the last action.
     pub(super) message: Option<String>,
+    /// Why the server could not be polled.
+    pub(super) outage: Option<String>,
     is_frozen: bool,
 }
 
@@ -59,6 +62,12 @@ impl Screen {
 
     pub(super) const fn is_live(&self) -> bool {
         !self.is_frozen
+    }
+
+    /// Whether a snapshot has the rows of the page and the filter that are chosen now.
+    pub(super) fn is_current(&self, snapshot: &Snapshot) -> bool {
+        let TopQuery { view, filter, .. } = &snapshot.query;
+        snapshot.at.is_some() && *view == self.view && *filter == self.filter
     }
 
     /// Keeps the selection within the rows of a new snapshot.
@@ -80,6 +89,9 @@ impl Screen {
             return KeyEffect::Quit;
         }
         self.message = None;
+        // Rows that are not shown any more must not be opened or changed.
+        let nothing = Snapshot::default();
+        let snapshot = if self.is_current(snapshot) { snapshot } else { &nothing };
         match std::mem::take(&mut self.mode) {
             KeyMode::Browse => self.browse(key.code, snapshot),
             KeyMode::Help => KeyEffect::None,
@@ -210,6 +222,7 @@ fn term(field: &str, value: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use crore_core::Time;
     use serde_json::json;
 
     use super::super::snapshot::QueueRow;
@@ -222,6 +235,7 @@ mod tests {
             ..QueueRow::default()
         };
         Snapshot {
+            at: Some(Time::ZERO),
             queues: vec![queue("mail", false), queue("with space", true)],
             jobs: vec![json!({"id": "7"}), json!({"id": "9"})],
             workers: vec![json!({"name": "w1"})],
@@ -237,7 +251,8 @@ mod tests {
         };
         let mut effect = KeyEffect::None;
         for key in keys.chars().map(code) {
-            effect = screen.press(key.into(), &snapshot());
+            let snapshot = Snapshot { query: screen.query(), ..snapshot() };
+            effect = screen.press(key.into(), &snapshot);
         }
         effect
     }
@@ -275,6 +290,18 @@ mod tests {
         assert_eq!(screen.query().job.as_deref(), Some("7"));
         assert_eq!(press(&mut screen, "j\x1b"), KeyEffect::Query);
         assert_eq!(screen.query().job, None);
+    }
+
+    #[test]
+    fn rows_of_another_filter_are_not_opened_or_changed() {
+        let mut screen = Screen::new("state:dead".to_owned());
+        let old = Snapshot { query: screen.query(), ..snapshot() };
+        press(&mut screen, "/ id:9\n");
+        for key in ['\n', 'd'] {
+            let code = if key == '\n' { KeyCode::Enter } else { KeyCode::Char(key) };
+            screen.press(code.into(), &old);
+            assert_eq!((&screen.mode, &screen.job), (&KeyMode::Browse, &None));
+        }
     }
 
     #[test]
