@@ -27,7 +27,7 @@ const HELP: &[(&str, &str)] = &[
     ("q", "quit"),
 ];
 
-/// What the view needs besides the server's answers.
+/// The server and the time, which the view shows.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Surroundings<'a> {
     pub(super) server: &'a str,
@@ -340,7 +340,7 @@ mod tests {
     use ratatui::backend::TestBackend;
     use serde_json::json;
 
-    use super::super::snapshot::QueueRow;
+    use super::super::snapshot::ShownQueue;
     use super::*;
 
     const NOW: Time = Time::from_millis(1_800_000_000_000);
@@ -361,7 +361,7 @@ mod tests {
 
     #[test]
     fn the_overview_shows_states_waits_and_queues() {
-        let queue = QueueRow {
+        let queue = ShownQueue {
             name: "mail".to_owned(),
             is_paused: true,
             counts: json!({"ready": 12_345, "dead": 3}),

@@ -11,7 +11,7 @@ const PAGE: usize = 20;
 /// Maximum length of a filter that is typed.
 const MAX_FILTER: usize = 1000;
 
-/// What to do after a key.
+/// The effect of a key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum KeyEffect {
     None,
@@ -21,7 +21,7 @@ pub(super) enum KeyEffect {
     Act(TopAction),
 }
 
-/// What keys mean at the moment.
+/// The meaning of keys at the moment.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(super) enum KeyMode {
     #[default]
@@ -225,14 +225,14 @@ mod tests {
     use crore_core::Time;
     use serde_json::json;
 
-    use super::super::snapshot::QueueRow;
+    use super::super::snapshot::ShownQueue;
     use super::*;
 
     fn snapshot() -> Snapshot {
-        let queue = |name: &str, is_paused| QueueRow {
+        let queue = |name: &str, is_paused| ShownQueue {
             name: name.to_owned(),
             is_paused,
-            ..QueueRow::default()
+            ..ShownQueue::default()
         };
         Snapshot {
             at: Some(Time::ZERO),

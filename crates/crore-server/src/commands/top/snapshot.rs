@@ -1,4 +1,4 @@
-//! What one poll of the server returns, ready to be shown.
+//! The result of one poll of the server.
 
 use crore_core::{Clock, Span, Time};
 use crore_store::SystemClock;
@@ -12,7 +12,7 @@ const PAST: Span = Span::from_secs(60 * 60);
 /// Maximum number of jobs in the list.
 const JOBS: usize = 200;
 
-/// What to poll.
+/// The selection that is polled.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(super) struct TopQuery {
     pub(super) view: View,
@@ -53,7 +53,7 @@ pub(super) struct Snapshot {
     pub(super) query: TopQuery,
     pub(super) version: String,
     pub(super) durability: String,
-    pub(super) queues: Vec<QueueRow>,
+    pub(super) queues: Vec<ShownQueue>,
     /// Whether the server has more queues.
     pub(super) more_queues: bool,
     pub(super) minutes: Vec<MinuteRow>,
@@ -67,7 +67,7 @@ pub(super) struct Snapshot {
 
 /// One queue.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub(super) struct QueueRow {
+pub(super) struct ShownQueue {
     pub(super) name: String,
     pub(super) is_paused: bool,
     pub(super) counts: Value,
@@ -75,7 +75,7 @@ pub(super) struct QueueRow {
     pub(super) stats: Value,
 }
 
-impl QueueRow {
+impl ShownQueue {
     pub(super) fn count(&self, state: &str) -> u64 {
         number(&self.counts, state)
     }
@@ -153,13 +153,13 @@ fn poll_queues(client: &mut ApiClient, snapshot: &mut Snapshot, now: Time) -> an
     let page = client.get("/v1/queues")?;
     snapshot.more_queues = page["next"].is_string();
     let stats = client.get(&with_query("/v1/stats", &since(now, "queue")))?;
-    let mut queues: Vec<QueueRow> = list_field(page, "queues")
+    let mut queues: Vec<ShownQueue> = list_field(page, "queues")
         .into_iter()
         .map(|mut queue| {
             let name = text(&queue, "/name").to_owned();
             let rows = stats["rows"].as_array().map(Vec::as_slice).unwrap_or_default();
             let row = rows.iter().find(|row| row["queue"] == *name);
-            QueueRow {
+            ShownQueue {
                 is_paused: queue["paused"] == true,
                 counts: queue["counts"].take(),
                 stats: row.cloned().unwrap_or_default(),
