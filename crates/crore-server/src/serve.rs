@@ -165,6 +165,8 @@ pub(crate) async fn serve(
     if config.log.jobs {
         tokio::spawn(job_log::run(engine.clone()));
     }
+    let api = doors.api().clone();
+    tokio::spawn(async move { api.run_background().await });
     let closing = ShutdownFlag::new();
     let mut listeners = JoinSet::new();
     for one in bound {
