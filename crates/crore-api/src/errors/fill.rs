@@ -52,7 +52,7 @@ impl ErrorTable {
     fn add_history(&self, job: &Job) {
         for attempt in job.live.history.iter().rev() {
             let Some(message) = attempt.error.as_deref() else { continue };
-            if attempt.ended_at < self.since {
+            if attempt.ended_at <= self.since {
                 let (queue, kind) = (&job.spec.queue, &job.spec.kind);
                 let error =
                     ObservedError { queue, kind, job: job.id, message, at: attempt.ended_at };

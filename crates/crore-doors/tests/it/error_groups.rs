@@ -19,7 +19,7 @@ async fn fail(server: &Server, (queue, kind): (&str, &str), error: &str, never: 
     let fetched = server.post(JSON, "/v1/fetch", &fetch).await;
     let job = &fetched.body["jobs"][0];
     let report = json!({"jobs": [{
-        "id": job["id"], "delivery": job["delivery"], "outcome": "failed", "error": error, "never": never
+        "id": job["id"], "delivery": job["delivery"], "outcome": "failed", "error": error, "retry": !never
     }]});
     let finished = server.post(JSON, "/v1/finish", &report).await;
     assert!(finished.status.is_success(), "{finished:?}");
