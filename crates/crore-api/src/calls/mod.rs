@@ -27,6 +27,7 @@ mod work;
 mod workers;
 
 pub use acts::{BulkAction, BulkStep, change};
+pub use crore::actions::JobAction;
 pub use events::{ListenerPermit, Subscription, event, sent_event};
 pub use handlers::{HandlerList, HandlerView, check_define};
 pub use jobs::JobPage;
