@@ -176,6 +176,11 @@ impl Api {
         &self.0.engine
     }
 
+    /// The current time.
+    pub fn now(&self) -> Time {
+        self.0.engine.status().now()
+    }
+
     /// The settings.
     pub fn options(&self) -> &Options {
         &self.0.options

@@ -34,6 +34,7 @@ mod workers;
 
 pub use acts::{BulkAction, BulkStep, change};
 pub(crate) use complete::NameCache;
+pub use crore::actions::JobAction;
 pub use events::{ListenerPermit, Subscription, event, sent_event};
 pub use handlers::{HandlerList, HandlerView, check_define};
 pub use jobs::JobPage;
