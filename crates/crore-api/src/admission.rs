@@ -63,6 +63,24 @@ async fn admit_with_any_scope(
     }
 }
 
+/// Authenticates a caller that logs in with the text of a token. Logins and refusals are written to the audit log.
+pub async fn log_in<B>(api: &Api, request: &http::Request<B>, text: &str) -> Result<Grant, Fault> {
+    let caller = Caller::of(request);
+    let now = api.engine().status().now();
+    match api.access().log_in(&caller, text).await {
+        Ok(grant) => {
+            let entry = AuditEntry::new(now, &caller, grant.who(), None);
+            api.audit().record(&entry.with_response(&mut Response::default())).await;
+            Ok(grant)
+        }
+        Err(denied) => {
+            let refused = refuse(api, &caller, denied, None).await;
+            let unknown = || Fault::new(crore_core::Code::TokenNeeded, "the token is not valid");
+            Err(refused.extensions().get::<Fault>().cloned().unwrap_or_else(unknown))
+        }
+    }
+}
+
 /// The admitted caller, and its pending audit entry.
 type Admitted = (Grant, Option<PendingEntry>);
 

@@ -7,7 +7,7 @@ use std::sync::{Arc, OnceLock, Weak};
 use crore::Engine;
 use crore::observer::ObservedChange;
 use crore_core::settings::section;
-use crore_core::{Handler, Invalid, Job, Size, Span, Time};
+use crore_core::{Handler, Invalid, Job, Name, Size, Span, Time};
 use crore_wire::api::workers::WorkerStream;
 use crore_wire::units::Period;
 use tokio::sync::{Semaphore, watch};
@@ -15,6 +15,8 @@ use tokio::sync::{Semaphore, watch};
 use crate::access::{self, Access};
 use crate::audit::Audit;
 use crate::budget::{ByteBudget, ByteLimits};
+use crate::calls::{DiskHistory, NameCache};
+use crate::errors::ErrorTable;
 use crate::metrics::Metrics;
 use crate::observer::Observer;
 use crate::operations::OperationTable;
@@ -39,6 +41,8 @@ section! {
         access: access::Options => access::Options::default(),
         /// Directory for backups; without one, backups are refused.
         backups: Option<PathBuf> => None,
+        /// Directory of the store, for the free space of its file system; `None`: the store is in memory.
+        data: Option<PathBuf> => None,
     }
 }
 
@@ -49,6 +53,23 @@ pub trait ConnectedWorkers: fmt::Debug + Send + Sync {
 
     /// A job has changed. Called in the path of every change: it must not block.
     fn changed(&self, change: &ObservedChange<'_>);
+
+    /// Applies a request of an operator to the worker with this incarnation.
+    fn request(&self, incarnation: &str, request: WorkerRequest);
+
+    /// The version of the program of a connected worker, by its name.
+    fn version_of(&self, worker: &Name) -> Option<String>;
+}
+
+/// A request of an operator to a connected worker.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum WorkerRequest {
+    /// The server sends it no more jobs.
+    Quiet,
+    /// The server sends it jobs again.
+    Resume,
+    /// It finishes its jobs and exits.
+    Stop,
 }
 
 /// A worker that is connected by a stream.
@@ -60,6 +81,8 @@ pub struct ConnectedWorker {
     pub stream: WorkerStream,
     /// After a disconnect, the end of its grace period.
     pub until: Option<Time>,
+    /// Whether it runs in the process of the server.
+    pub is_local: bool,
 }
 
 /// The parts of an [`Api`].
@@ -106,6 +129,8 @@ struct ApiState {
     observer: Arc<Observer>,
     handler_check: OnceLock<HandlerCheck>,
     operations: OperationTable,
+    names: NameCache,
+    disk: DiskHistory,
 }
 
 /// Checks a handler against the runners that the server has.
@@ -123,7 +148,8 @@ impl Api {
     /// Creates the API of an engine, and registers its observer there unless the engine already has one.
     pub fn new(setup: ApiSetup) -> Self {
         let ApiSetup { engine, options, audit, workers, doors } = setup;
-        let observer = Arc::new(Observer::new(Arc::clone(&workers)));
+        let now = engine.status().now();
+        let observer = Arc::new(Observer::new(Arc::clone(&workers), now));
         // An engine has one observer: jobs of a second API on the same engine are counted by the first.
         let _ = engine.telemetry().set_observer(observer.clone());
         Self(Arc::new(ApiState {
@@ -140,12 +166,19 @@ impl Api {
             observer,
             handler_check: OnceLock::new(),
             operations: OperationTable::default(),
+            names: NameCache::default(),
+            disk: DiskHistory::new(now),
         }))
     }
 
     /// The engine.
     pub fn engine(&self) -> &Engine {
         &self.0.engine
+    }
+
+    /// The current time.
+    pub fn now(&self) -> Time {
+        self.0.engine.status().now()
     }
 
     /// The settings.
@@ -171,6 +204,21 @@ impl Api {
     /// Bulk actions that run in the background.
     pub(crate) fn operations(&self) -> &OperationTable {
         &self.0.operations
+    }
+
+    /// Errors of failed deliveries.
+    pub(crate) fn errors(&self) -> &ErrorTable {
+        self.0.observer.errors()
+    }
+
+    /// Names in stored jobs, for completion.
+    pub(crate) fn names(&self) -> &NameCache {
+        &self.0.names
+    }
+
+    /// Sizes of the store over time.
+    pub(crate) fn disk(&self) -> &DiskHistory {
+        &self.0.disk
     }
 
     /// Metrics.
@@ -264,6 +312,12 @@ pub(crate) mod tests {
         }
 
         fn changed(&self, _: &ObservedChange<'_>) {}
+
+        fn request(&self, _: &str, _: WorkerRequest) {}
+
+        fn version_of(&self, _: &Name) -> Option<String> {
+            None
+        }
     }
 
     pub(crate) fn api(engine: Engine) -> Api {

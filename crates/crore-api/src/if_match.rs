@@ -30,6 +30,11 @@ impl IfMatch {
     /// No precondition.
     pub const ANY: Self = Self(None);
 
+    /// The resource must have this entity tag.
+    pub fn tag(tag: &str) -> Self {
+        Self(Some(tag.to_owned()))
+    }
+
     fn of(headers: &HeaderMap) -> Self {
         let mut values = headers.get_all(IF_MATCH).iter().peekable();
         if values.peek().is_none() {

@@ -1,4 +1,4 @@
-//! The engine observer: feeds metrics, traces and the sessions of connected workers.
+//! The engine observer: feeds metrics, groups of errors, traces and the sessions of connected workers.
 
 use std::sync::{Arc, OnceLock};
 
@@ -7,6 +7,7 @@ use crore_core::{Job, Time};
 use http::HeaderMap;
 
 use crate::api::ConnectedWorkers;
+use crate::errors::{ErrorTable, ObservedError};
 use crate::metrics::Metrics;
 use crate::telemetry::{self, Options, SpanReceiver, Tracer};
 
@@ -14,13 +15,34 @@ use crate::telemetry::{self, Options, SpanReceiver, Tracer};
 #[derive(Debug)]
 pub struct Observer {
     metrics: Metrics,
+    errors: ErrorTable,
     workers: Arc<dyn ConnectedWorkers>,
     tracer: OnceLock<Tracer>,
 }
 
 impl Observer {
-    pub(crate) fn new(workers: Arc<dyn ConnectedWorkers>) -> Self {
-        Self { metrics: Metrics::default(), workers, tracer: OnceLock::new() }
+    pub(crate) fn new(workers: Arc<dyn ConnectedWorkers>, now: Time) -> Self {
+        let (metrics, errors) = (Metrics::default(), ErrorTable::new(now));
+        Self { metrics, errors, workers, tracer: OnceLock::new() }
+    }
+
+    /// Errors of failed deliveries.
+    pub(crate) const fn errors(&self) -> &ErrorTable {
+        &self.errors
+    }
+
+    /// Counts the error of a delivery.
+    fn record_error(&self, change: &ObservedChange<'_>, message: &str) {
+        let Job { id, spec, live, .. } = change.job;
+        let error = ObservedError {
+            queue: &spec.queue,
+            kind: &spec.kind,
+            job: *id,
+            message,
+            at: change.at,
+        };
+        let version = || self.workers.version_of(live.worker.as_ref()?);
+        self.errors.record(&error, version);
     }
 
     /// Metrics.
@@ -70,6 +92,9 @@ impl EngineObserver for Observer {
     fn changed(&self, change: &ObservedChange<'_>) {
         self.metrics.changed(change);
         self.workers.changed(change);
+        if let Some(error) = change.error {
+            self.record_error(change, error);
+        }
         if let Some(tracer) = self.tracer() {
             tracer.changed(change);
         }

@@ -72,6 +72,11 @@ impl PathParam {
         self.text.parse::<Id>().map(Into::into).map_err(|_| Fault::missing("this group"))
     }
 
+    /// The text.
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
     /// The name of a resource.
     pub fn name(&self, what: &str) -> Result<Name, Fault> {
         Ok(Name::new(what, &self.text)?)

@@ -90,10 +90,15 @@ impl Doors {
 
     /// The router for everything on the single port.
     pub fn router(&self) -> axum::Router {
+        self.router_with(axum::Router::new())
+    }
+
+    /// The router for everything on the single port, and for these pages.
+    fn router_with(&self, pages: axum::Router) -> axum::Router {
         let other_queues = lightjq::router(self).merge(jobber::router(self));
         let describe = |document: &mut _| lightjq::describe(self, document);
         let native = http::router(self.api(), describe).merge(grpc::router(self));
-        let router = http::with_fallbacks(native.merge(other_queues));
+        let router = http::with_fallbacks(native.merge(other_queues).merge(pages));
         router.layer(from_fn((self.metrics().clone(), door_of as _), metrics::measure))
     }
 
@@ -119,8 +124,13 @@ impl Doors {
 
     /// Everything on the single port for [`listen::serve`](crate::listen::serve), with connection metrics.
     pub fn served(&self) -> ListenerService {
+        self.served_with(axum::Router::new())
+    }
+
+    /// Like [`Self::served`], with pages for browsers.
+    pub fn served_with(&self, pages: axum::Router) -> ListenerService {
         let origins = self.options().grpc.allow_origins.clone();
-        ListenerService::new(self.router(), self.api().clone(), origins)
+        ListenerService::new(self.router_with(pages), self.api().clone(), origins)
     }
 
     /// A session for a worker in this process, such as the host of its runners. It needs no token, because no other
@@ -193,6 +203,8 @@ pub(crate) fn door_of(route: &str) -> &'static str {
         _ if route.starts_with("/lakh.") => "lakh",
         _ if route.starts_with("/jobworkerp.") => "jobworkerp",
         _ if is_grpc(route) => "grpc",
+        "/" | "/ui" => "ui",
+        _ if route.starts_with("/ui/") => "ui",
         _ if route.starts_with("/v1/") || OURS.contains(&route) => "http",
         _ => "none",
     }

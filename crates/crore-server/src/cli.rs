@@ -6,7 +6,7 @@ use clap::{Args, Parser, Subcommand};
 use clap_complete::Shell;
 
 use crate::commands::{
-    bench, event, group, handler, job, limit, queue, schedule, stats, token, top,
+    audit, bench, error, event, group, handler, job, limit, queue, schedule, stats, token, top,
 };
 use crate::config::secret::ConfigSecret;
 use crate::config::{Flags, SettingValue};
@@ -70,6 +70,13 @@ pub(crate) enum CliCommand {
         #[command(subcommand)]
         command: group::GroupCommand,
     },
+    /// Show groups of errors of failed jobs
+    Error {
+        #[command(flatten)]
+        remote: RemoteArgs,
+        #[command(subcommand)]
+        command: error::ErrorCommand,
+    },
     /// Send events that jobs wait for, and manage kept events
     Event {
         #[command(flatten)]
@@ -112,7 +119,7 @@ pub(crate) enum CliCommand {
         #[command(subcommand)]
         command: handler::HandlerCommand,
     },
-    /// Run a server's handlers on this machine, or list the server's workers
+    /// Run a server's handlers on this machine, or list and control the server's workers
     #[command(after_help = WORKER_EXAMPLES)]
     Worker {
         #[command(flatten)]
@@ -146,6 +153,18 @@ pub(crate) enum CliCommand {
     Info {
         #[command(flatten)]
         remote: RemoteArgs,
+    },
+    /// Show the size of the server's store, the free space and the last backup
+    Storage {
+        #[command(flatten)]
+        remote: RemoteArgs,
+    },
+    /// Show the newest entries of the server's audit log
+    Audit {
+        #[command(flatten)]
+        remote: RemoteArgs,
+        #[command(flatten)]
+        what: audit::AuditArgs,
     },
     /// Measure throughput, latency and resource usage of a server
     Bench(Box<bench::LoadArgs>),
@@ -226,6 +245,21 @@ pub(crate) enum ConfigCommand {
 pub(crate) enum WorkerCommand {
     /// List workers
     Ls,
+    /// Send no more jobs to a connected worker; its running jobs continue
+    Quiet {
+        /// Name or incarnation of the worker
+        worker: String,
+    },
+    /// Send jobs to a quiet worker again
+    Resume {
+        /// Name or incarnation of the worker
+        worker: String,
+    },
+    /// Ask a connected worker to finish its jobs and exit
+    Stop {
+        /// Name or incarnation of the worker
+        worker: String,
+    },
 }
 
 /// Flags of a server; each sets a configuration key.

@@ -165,7 +165,10 @@ pub(crate) async fn serve(
     if config.log.jobs {
         tokio::spawn(job_log::run(engine.clone()));
     }
+    let api = doors.api().clone();
+    tokio::spawn(async move { api.run_background().await });
     let closing = ShutdownFlag::new();
+    let pages = crore_ui::router(doors.api())?;
     let mut listeners = JoinSet::new();
     for one in bound {
         let options = config.listen.connections.clone();
@@ -173,7 +176,8 @@ pub(crate) async fn serve(
             Some(tls) => Listener::secure(one.listener, tls.clone()),
             None => one.listener.into(),
         };
-        listeners.spawn(listen::serve(listener, doors.served(), options, closing.wait()));
+        let served = doors.served_with(pages.clone());
+        listeners.spawn(listen::serve(listener, served, options, closing.wait()));
     }
     let mut ended = async || {
         while let Some(ended) = listeners.join_next().await {

@@ -14,8 +14,8 @@ use crate::local::{LocalIndex, MemoryRecords, SeriesSnapshot};
 use crate::registry::{Define, Defined, QueueSettings, RegistryEntry, RegistryTable};
 use crate::upkeep::{Lapses, Lead, Promoted, Pruned};
 use crate::views::{
-    JobCount, JobNotes, JobStatsQuery, JobStatsRow, ListPage, ListQuery, Note, PausedKey,
-    RequiredVersion, StatStep,
+    GroupRow, HeldBack, JobCount, JobNotes, JobStatsQuery, JobStatsRow, ListPage, ListQuery, Note,
+    PausedKey, RequiredVersion, ShareCount, StatStep,
 };
 use crate::{
     Committed, Error, Events, Jobs, Registry, Store, StoreFuture, StoreId, SystemClock, Upkeep,
@@ -194,6 +194,22 @@ impl Views for Memory {
 
     fn paused_keys(&self, limit: Option<Name>, n: usize) -> StoreFuture<'_, Vec<PausedKey>> {
         ready_future(self.run(|local, now| Ok(local.paused_keys(limit.as_ref(), n, now))))
+    }
+
+    fn held_back(&self, queue: Option<Name>, n: usize) -> StoreFuture<'_, Vec<HeldBack>> {
+        ready_future(self.run(|local, now| Ok(local.held_back(queue.as_ref(), n, now))))
+    }
+
+    fn oldest_ready(&self, queues: Vec<Name>) -> StoreFuture<'_, Vec<Option<Time>>> {
+        ready_future(self.run(|local, _| Ok(local.oldest_ready(&queues))))
+    }
+
+    fn largest_shares(&self, queue: Name, n: usize) -> StoreFuture<'_, Vec<ShareCount>> {
+        ready_future(self.run(|local, _| local.largest_shares(&queue, n)))
+    }
+
+    fn groups(&self, before: Option<GroupId>, n: usize) -> StoreFuture<'_, Vec<GroupRow>> {
+        ready_future(self.run(|local, _| Ok(local.groups(before, n))))
     }
 
     fn stats(&self, series: Name, step: StatStep) -> StoreFuture<'_, Vec<(Time, u64)>> {

@@ -21,6 +21,10 @@ pub struct StoreMetrics {
     pub bytes_written: u64,
     /// Current size of the store on disk, in bytes.
     pub bytes_on_disk: u64,
+    /// Bytes of that which records occupy that are not superseded; compaction frees the rest.
+    pub live_bytes: u64,
+    /// Number of segment files in use.
+    pub segments: usize,
     /// Whether segments cannot be released because of damage, so that the store grows until it is
     /// repaired.
     pub is_stuck: bool,

@@ -2,9 +2,11 @@
 
 use std::sync::Arc;
 
+use crore_core::fair::FairKey;
+use crore_core::group::Group;
 use crore_core::limit::LimitKey;
 use crore_core::version::VersionRequirement;
-use crore_core::{Delivery, Job, JobId, JobStats, Name, Restriction, Span, State, Time};
+use crore_core::{Delivery, GroupId, Job, JobId, JobStats, Name, Restriction, Span, State, Time};
 
 use crate::bug::planted;
 use crate::{StoreFuture, StorePart};
@@ -43,6 +45,34 @@ pub trait Views: StorePart {
     /// that refuses pauses has none.
     fn paused_keys(&self, limit: Option<Name>, n: usize) -> StoreFuture<'_, Vec<PausedKey>> {
         drop((limit, n));
+        Box::pin(std::future::ready(Ok(Vec::new())))
+    }
+
+    /// Returns the keys of limits that hold back ready jobs now, of one queue or of all: up to `n`, the ones with most
+    /// jobs first. A job is held back at one key, even if several have no permit for it; jobs that no claim has
+    /// reached are not. The store visits a bounded number of keys and lanes. A store that does not know has none.
+    fn held_back(&self, queue: Option<Name>, n: usize) -> StoreFuture<'_, Vec<HeldBack>> {
+        drop((queue, n));
+        Box::pin(std::future::ready(Ok(Vec::new())))
+    }
+
+    /// Returns, for each queue, since when its oldest ready job is due; `None` if it has no ready job, or if the store
+    /// does not know. In a queue with more than 1,000 lanes only the jobs of the first ones count.
+    fn oldest_ready(&self, queues: Vec<Name>) -> StoreFuture<'_, Vec<Option<Time>>> {
+        Box::pin(std::future::ready(Ok(vec![None; queues.len()])))
+    }
+
+    /// Returns the `n` fair keys of a shared queue with most ready jobs, the largest first. In a queue with more than
+    /// 10,000 lanes only the jobs of the first ones count. A store that does not know has none.
+    fn largest_shares(&self, queue: Name, n: usize) -> StoreFuture<'_, Vec<ShareCount>> {
+        drop((queue, n));
+        Box::pin(std::future::ready(Ok(Vec::new())))
+    }
+
+    /// Returns up to `n` groups with ids below `before`, or the newest ones, in descending order of ids. A store that
+    /// cannot list groups has none.
+    fn groups(&self, before: Option<GroupId>, n: usize) -> StoreFuture<'_, Vec<GroupRow>> {
+        let _ = (before, n);
         Box::pin(std::future::ready(Ok(Vec::new())))
     }
 
@@ -259,6 +289,43 @@ pub struct PausedKey {
     pub key: LimitKey,
     /// The end of the pause.
     pub until: Time,
+}
+
+/// Ready jobs of one queue that a key of a limit holds back.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HeldBack {
+    /// The queue.
+    pub queue: Name,
+    /// The key.
+    pub key: LimitKey,
+    /// Number of ready jobs.
+    pub jobs: u64,
+    /// Number of running jobs of all queues that hold a permit of the key.
+    pub running: u32,
+    /// When the key may have a permit again; `None`: when one is returned.
+    pub until: Option<Time>,
+}
+
+/// Ready jobs of one fair key of a queue.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ShareCount {
+    /// The key.
+    pub key: FairKey,
+    /// Its weight.
+    pub weight: u32,
+    /// Number of ready jobs.
+    pub ready: u64,
+}
+
+/// A group in a list.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct GroupRow {
+    /// The id.
+    pub id: GroupId,
+    /// The counters.
+    pub group: Group,
+    /// When the counters last changed.
+    pub changed_at: Time,
 }
 
 /// Number of ready jobs of one queue and kind that require the same version.

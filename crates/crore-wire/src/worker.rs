@@ -148,18 +148,21 @@ pub struct ServerMessage {
     pub lost: Vec<DeliveryRef>,
     /// The server delivers no more jobs; it still accepts reports.
     pub drain: bool,
+    /// An operator asks the worker to finish its jobs and exit; the server delivers no more jobs.
+    pub exit: bool,
 }
 
 impl ServerMessage {
     /// Whether the message has no content.
     pub fn is_empty(&self) -> bool {
-        let Self { welcome, jobs, finished, stop, lost, drain } = self;
+        let Self { welcome, jobs, finished, stop, lost, drain, exit } = self;
         welcome.is_none()
             && jobs.is_empty()
             && finished.is_empty()
             && stop.is_empty()
             && lost.is_empty()
             && !drain
+            && !exit
     }
 }
 

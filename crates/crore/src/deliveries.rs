@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use crore_core::{Code, Delivery, Invalid, JobId};
+use crore_core::{Code, Delivery, Invalid, JobId, Name};
 use crore_store::views::Note;
 
 use crate::engine::EngineInner;
@@ -82,6 +82,11 @@ impl Deliveries<'_> {
             }
         }
         Ok(self.inner.store.note(notes).await?)
+    }
+
+    /// Whether a fetch waits for jobs of this queue, of any kind.
+    pub fn waits_for_queue(self, queue: &Name) -> bool {
+        self.inner.wait_list.is_queue_waited_for(queue)
     }
 
     /// The number of fetches that wait for a job.

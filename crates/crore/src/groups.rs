@@ -3,6 +3,7 @@
 use crore_core::GroupId;
 use crore_core::group::Group;
 use crore_store::jobs::{Applied, StoreWrite};
+use crore_store::views::GroupRow;
 
 use crate::drop_guard::DropGuard;
 use crate::engine::EngineInner;
@@ -18,6 +19,11 @@ impl Groups<'_> {
     /// The counts of a group; `None`: it does not exist.
     pub async fn get(self, id: GroupId) -> Result<Option<Group>, Error> {
         Ok(self.inner.store.group(id).await?)
+    }
+
+    /// Up to `n` groups with ids below `before`, or the newest ones, in descending order of ids.
+    pub async fn list(self, before: Option<GroupId>, n: usize) -> Result<Vec<GroupRow>, Error> {
+        Ok(self.inner.store.groups(before, n).await?)
     }
 
     /// Seals a group: no members can be added, and it ends when all its members have ended. `false`: it was sealed

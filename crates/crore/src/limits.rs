@@ -10,7 +10,7 @@ use crore_core::limit::{JobCharges, Limit, LimitKey, charges_for};
 use crore_core::{Invalid, Name, NewJob, Revision};
 use crore_store::jobs::{Applied, StoreWrite};
 use crore_store::registry::{Define, DefineGuard, RegistryEntry, RegistryTable, RegistryValue};
-use crore_store::views::PausedKey;
+use crore_store::views::{HeldBack, PausedKey};
 
 use crate::bug::planted;
 use crate::drop_guard::DropGuard;
@@ -201,6 +201,11 @@ impl Limits<'_> {
     /// The keys of a limit, or of all limits, that reports have paused, up to `n`, in order.
     pub async fn paused_keys(self, limit: Option<Name>, n: usize) -> Result<Vec<PausedKey>, Error> {
         Ok(self.inner.store.paused_keys(limit, n).await?)
+    }
+
+    /// The keys of limits that hold back ready jobs now, of one queue or of all: up to `n`, most jobs first.
+    pub async fn held_back(self, queue: Option<Name>, n: usize) -> Result<Vec<HeldBack>, Error> {
+        Ok(self.inner.store.held_back(queue, n).await?)
     }
 
     /// Ends the pauses of a limit's keys, or of one of them; returns whether there were any.

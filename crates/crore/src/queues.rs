@@ -4,10 +4,11 @@ use std::future::poll_fn;
 use std::pin::pin;
 use std::task::Poll;
 
-use crore_core::{Name, Span, State};
+use crore_core::{Name, Span, State, Time};
 use crore_store::registry::{
     Define, DefineGuard, QueueSettings, RegistryEntry, RegistryTable, RegistryValue,
 };
+use crore_store::views::ShareCount;
 
 use crate::engine::EngineInner;
 use crate::error::Error;
@@ -48,6 +49,16 @@ impl Queues<'_> {
     /// The entries of all queues that have settings of their own.
     pub async fn list(self) -> Result<Vec<RegistryEntry>, Error> {
         self.inner.entries(RegistryTable::Queues).await
+    }
+
+    /// Since when the oldest ready job of each queue is due; `None`: the queue has no ready job.
+    pub async fn oldest_ready(self, queues: Vec<Name>) -> Result<Vec<Option<Time>>, Error> {
+        Ok(self.inner.store.oldest_ready(queues).await?)
+    }
+
+    /// The `n` fair keys of a shared queue with most ready jobs, the largest first.
+    pub async fn largest_shares(self, queue: Name, n: usize) -> Result<Vec<ShareCount>, Error> {
+        Ok(self.inner.store.largest_shares(queue, n).await?)
     }
 
     /// Sets the settings of a queue. If they change how it is shared, upkeep shortly applies this to jobs that are

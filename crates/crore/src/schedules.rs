@@ -12,6 +12,7 @@ use crate::drop_guard::DropGuard;
 use crate::engine::EngineInner;
 use crate::error::Error;
 use crate::handlers::check_not_of_handler;
+use crate::push::PushResult;
 use crate::upkeep::Duty;
 
 /// Schedules; see [`Engine::schedules`](crate::Engine::schedules).
@@ -115,6 +116,11 @@ impl Schedules<'_> {
     /// Resumes a schedule from now on. Ticks missed during the pause are not made up for.
     pub async fn resume(self, name: &Name) -> Result<(), Error> {
         self.inner.set_schedule_paused(name, false).await
+    }
+
+    /// Pushes the job of a schedule now, paused or not. Its ticks stay as they are.
+    pub async fn run(self, name: &Name) -> Result<PushResult, Error> {
+        self.inner.run_schedule(name).await
     }
 
     /// The next `n` times at which a timing fires.

@@ -114,6 +114,13 @@ impl FetchWaitList {
         lists.flat_map(|(_, list)| list).any(|entry| is_waiting(*entry, &waiters.by_id))
     }
 
+    /// Whether a fetch waits for jobs of this queue.
+    pub(crate) fn is_queue_waited_for(&self, queue: &Name) -> bool {
+        let waiters = self.lock();
+        let lists = waiters.by_queue.get(queue).into_iter().flatten();
+        lists.flat_map(|(_, list)| list).any(|entry| is_waiting(*entry, &waiters.by_id))
+    }
+
     /// The number of waiting fetches.
     pub(crate) fn waiting(&self) -> usize {
         self.lock().by_id.len()

@@ -18,6 +18,15 @@ pub struct Certificate(pub Arc<str>);
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PeerUser(pub u32);
 
+/// Marks a request that came over TLS. The accept loop puts it into the extensions of each such request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SecureConnection;
+
+/// The token with which the bearer of a session has logged in. The pages put it into the extensions of each request
+/// that names a session; nothing in a request can set it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SessionToken(pub Name);
+
 /// Headers that mark a request as forwarded by a proxy.
 const FORWARDED: [&str; 4] = ["forwarded", "x-forwarded-for", "x-real-ip", "via"];
 
@@ -32,6 +41,8 @@ pub struct Caller {
     pub(super) certificate: Option<Certificate>,
     /// User at the other end of the connection, if known.
     pub(super) user: Option<PeerUser>,
+    /// The token of the caller's session, if it has one.
+    pub(super) session: Option<SessionToken>,
     /// The first two values of the `authorization` header.
     pub(super) authorization: (Option<HeaderValue>, Option<HeaderValue>),
     /// Whether a proxy forwarded the request.
@@ -49,6 +60,7 @@ impl Caller {
             peer: extensions.get::<ConnectInfo<SocketAddr>>().map(|ConnectInfo(peer)| *peer),
             certificate: extensions.get().cloned(),
             user: extensions.get().copied(),
+            session: extensions.get().cloned(),
             authorization: (values.next(), values.next()),
             // Requests have few headers: one pass over them is faster than four lookups.
             is_forwarded: headers.keys().any(|name| FORWARDED.contains(&name.as_str())),

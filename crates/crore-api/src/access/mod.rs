@@ -23,7 +23,9 @@ use http::HeaderValue;
 use http::header::{RETRY_AFTER, WWW_AUTHENTICATE};
 use tokio::time::Instant;
 
-pub use caller::{Caller, Certificate, Identity, PeerUser, REQUEST_ID};
+pub use caller::{
+    Caller, Certificate, Identity, PeerUser, REQUEST_ID, SecureConnection, SessionToken,
+};
 pub use grant::Grant;
 pub(crate) use grant::list as list_patterns;
 pub use listen_rules::{ListenRefused, ListenWarning, Protection, may_listen};
@@ -133,6 +135,9 @@ impl Access {
             self.anyone.clone()
         } else if let Some(token) = token {
             snapshot.find(token, now).ok_or_else(|| self.fail(caller))?
+        } else if let Some(SessionToken(id)) = &caller.session {
+            // Not counted as a failure: the session began with this token.
+            snapshot.grant(id, now).ok_or(AccessDenied::Unauthenticated)?
         } else if let Some(Certificate(name)) = &caller.certificate {
             let who = Identity::Certificate(Arc::clone(name));
             Grant::unrestricted(who, self.options.certificate_scopes)
@@ -147,6 +152,13 @@ impl Access {
             needs if needs.iter().any(|scope| grant.has(*scope)) => Ok(grant),
             needs => Err(AccessDenied::MissingScope(grant.who().clone(), needs)),
         }
+    }
+
+    /// Authenticates a caller that logs in with the text of a token.
+    pub(crate) async fn log_in(&self, caller: &Caller, text: &str) -> Result<Grant, AccessDenied> {
+        let now = self.engine.status().now();
+        let snapshot = self.tokens.snapshot().await.map_err(AccessDenied::Unavailable)?;
+        snapshot.find(text.trim(), now).ok_or_else(|| self.fail(caller))
     }
 
     /// Whether a token exists, so that every caller needs one or a certificate. `true` if the tokens cannot be read.

@@ -101,6 +101,12 @@ impl TokenSnapshot {
         self.tokens.get(id).is_some_and(|(token, _)| token.is_valid(now))
     }
 
+    /// The grant of the token with this id, if it is known and has not expired.
+    pub(super) fn grant(&self, id: &Name, now: crore_core::Time) -> Option<Grant> {
+        let token = self.tokens.get(id).filter(|(token, _)| token.is_valid(now));
+        token.map(|(_, grant)| grant.clone())
+    }
+
     /// The grant of the presented token, if it is known and has not expired.
     pub(super) fn find(&self, text: &str, now: crore_core::Time) -> Option<Grant> {
         let presented = PresentedToken::read(text)?;

@@ -2,7 +2,7 @@
 
 use std::fs::{self, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// An append-only file that is rotated when it is full.
 #[derive(Debug)]
@@ -75,10 +75,17 @@ impl AuditFile {
     }
 
     fn older(&self, age: u32) -> PathBuf {
-        let mut name = self.path.clone().into_os_string();
-        name.push(format!(".{age}"));
-        name.into()
+        rotated(&self.path, age)
     }
+}
+
+/// The name of a file that was rotated `age` times.
+pub(super) fn rotated(path: &Path, age: u32) -> PathBuf {
+    let mut name = path.to_path_buf().into_os_string();
+    if age > 0 {
+        name.push(format!(".{age}"));
+    }
+    name.into()
 }
 
 /// Opens the file and returns its length. A line that a crash has truncated is terminated.

@@ -5,6 +5,7 @@
 
 mod entry;
 mod file;
+mod read;
 
 use std::io;
 use std::path::PathBuf;
@@ -19,6 +20,7 @@ use tokio::sync::oneshot;
 
 pub use entry::{AuditDetails, AuditEntry, PendingEntry};
 use file::AuditFile;
+pub(crate) use read::{AuditPosition, AuditReader};
 
 section! {
     /// Audit log: a line of JSON for each change by an operator, and for each refused call.
@@ -45,6 +47,8 @@ pub struct Audit(Option<Arc<AuditWriter>>);
 struct AuditWriter {
     lines: SyncSender<AuditLine>,
     lost: Arc<AtomicU64>,
+    path: PathBuf,
+    keep: u32,
 }
 
 #[derive(Debug)]
@@ -69,7 +73,14 @@ impl Audit {
         let counter = Arc::clone(&lost);
         let name = "crore-audit".to_owned();
         thread::Builder::new().name(name).spawn(move || write(file, &waiting, &counter))?;
-        Ok(Self(Some(Arc::new(AuditWriter { lines, lost }))))
+        let (path, keep) = (path.clone(), options.keep);
+        Ok(Self(Some(Arc::new(AuditWriter { lines, lost, path, keep }))))
+    }
+
+    /// Reads what was written; `None`: the audit log is disabled.
+    pub(crate) fn reader(&self) -> Option<AuditReader> {
+        let log = self.0.as_ref()?;
+        Some(AuditReader { path: log.path.clone(), keep: log.keep })
     }
 
     /// Number of lines that could not be written since the start.

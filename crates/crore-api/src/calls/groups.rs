@@ -1,11 +1,32 @@
 //! Groups of jobs.
 
+use crore::store::views::GroupRow;
 use crore_core::{Code, GroupId, Invalid};
-use crore_wire::api::groups::Group;
+use crore_wire::api::groups::{Group, Groups, GroupsQuery, ListedGroup};
+use crore_wire::units::Moment;
 
+use super::errors::page_size;
 use crate::{Api, Fault, Grant, Scope};
 
+/// Default size of a page, and its maximum.
+const DEFAULT_PAGE: usize = 100;
+const MAX_PAGE: usize = 1000;
+
 impl Api {
+    /// A page of groups, newest first. A restricted caller sees those that it has created; a page may then be short,
+    /// and have a successor.
+    pub async fn list_groups(&self, grant: &Grant, which: GroupsQuery) -> Result<Groups, Fault> {
+        let n = page_size(which.limit, DEFAULT_PAGE, MAX_PAGE)?;
+        let rows = self.engine().groups().list(which.cursor.map(Into::into), n).await?;
+        let next = rows.last().filter(|_| rows.len() == n).map(|row| row.id.into());
+        let sees = |row: &&GroupRow| grant.only().is_none() || row.group.maker == grant.owner();
+        let shown = |row: &GroupRow| ListedGroup {
+            group: Group::of(row.id, &row.group),
+            changed_at: Moment(row.changed_at),
+        };
+        Ok(Groups { groups: rows.iter().filter(sees).map(shown).collect(), next })
+    }
+
     /// The counts of a group. A restricted caller sees those that it has created.
     pub async fn get_group(&self, grant: &Grant, id: GroupId) -> Result<Group, Fault> {
         let group = self.engine().groups().get(id).await?;

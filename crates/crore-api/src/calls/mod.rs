@@ -5,9 +5,13 @@
 //! [`Fault`](crate::Fault).
 
 mod acts;
+mod audit;
 mod backups;
+mod complete;
+mod errors;
 mod events;
 mod explain;
+mod explain_queue;
 mod groups;
 mod handlers;
 mod info;
@@ -17,16 +21,20 @@ mod named_events;
 mod notes;
 mod operations;
 mod push;
+mod queue_workers;
 mod queues;
 mod replays;
 mod results;
 mod schedules;
 mod stats;
+mod storage;
 mod tokens;
 mod work;
 mod workers;
 
 pub use acts::{BulkAction, BulkStep, change};
+pub(crate) use complete::NameCache;
+pub use crore::actions::JobAction;
 pub use events::{ListenerPermit, Subscription, event, sent_event};
 pub use handlers::{HandlerList, HandlerView, check_define};
 pub use jobs::JobPage;
@@ -34,4 +42,5 @@ pub use operations::BulkPreview;
 pub use push::{broken_dependency, pushed, pushed_result, refused_result, unreadable_job};
 pub use replays::ReplayCall;
 pub use schedules::{NewSchedule, ScheduleView};
+pub(crate) use storage::DiskHistory;
 pub use work::restrict_fetch;

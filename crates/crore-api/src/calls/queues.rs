@@ -4,12 +4,14 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crore::store::registry::{QueueSettings, RegistryEntry, RegistryValue};
-use crore::store::views::JobCount;
+use crore::store::views::{JobCount, ShareCount};
 use crore_core::fair::{FairField, FairShare};
 use crore_core::{Code, Invalid, Name};
 use crore_wire::api::enums;
-use crore_wire::api::queues::{ChangeQueue, Drained, Queue, QueueShare, Queues, QueuesQuery};
-use crore_wire::units::Period;
+use crore_wire::api::queues::{
+    ChangeQueue, Drained, Queue, QueueShare, Queues, QueuesQuery, ShareSize,
+};
+use crore_wire::units::{Moment, Period};
 
 use crate::if_match::{IfMatch, Tagged, tag_of};
 use crate::{Api, Fault, Grant, cursor};
@@ -19,6 +21,9 @@ const MAX_COUNT: u64 = (1 << 53) - 1;
 
 /// Default page size.
 const DEFAULT_PAGE: usize = 1000;
+
+/// Number of values of a shared queue in a response.
+const MAX_SHARES: usize = 10;
 
 /// Number of jobs by state.
 type States = BTreeMap<String, u64>;
@@ -51,8 +56,20 @@ impl Api {
         }
         let rest = queues.keys().nth(limit).cloned().map(|name| queues.split_off(&name));
         let next = rest.and_then(|_| queues.keys().next_back().map(cursor::encode_name));
-        let queue = |(name, (settings, states)): (Name, _)| queue(&name, &settings, states);
-        Ok(Queues { queues: queues.into_iter().map(queue).collect(), next })
+        let sees_ages = grant.only().is_none_or(|only| only.kinds().is_empty());
+        let ages = match sees_ages {
+            true => self.engine().queues().oldest_ready(queues.keys().cloned().collect()).await?,
+            false => Vec::new(),
+        };
+        let workers = self.queue_workers();
+        let ages = ages.into_iter().chain(std::iter::repeat(None));
+        let shown = queues.into_iter().zip(ages).map(|((name, (settings, states)), age)| {
+            let mut shown = queue(&name, &settings, states);
+            shown.oldest_at = age.map(Moment);
+            workers.of(name.as_str()).add_to(&mut shown);
+            shown
+        });
+        Ok(Queues { queues: shown.collect(), next })
     }
 
     /// A queue. A queue that was never used is empty and has default settings.
@@ -63,7 +80,18 @@ impl Api {
         }
         let settings = self.engine().queues().get(name).await?;
         let tag = self.engine().queues().entry(name).await?.as_ref().map(tag_of);
-        Ok(Tagged { value: queue(name, &settings, states), tag })
+        let mut value = queue(name, &settings, states);
+        self.queue_workers().of(name.as_str()).add_to(&mut value);
+        if grant.check_whole_queue(name).is_ok() {
+            let queues = self.engine().queues();
+            let oldest = queues.oldest_ready(vec![name.clone()]).await?;
+            value.oldest_at = oldest.into_iter().next().flatten().map(Moment);
+            if settings.fair.is_some() {
+                let shares = queues.largest_shares(name.clone(), MAX_SHARES).await?;
+                value.shares = shares.into_iter().map(share_size).collect();
+            }
+        }
+        Ok(Tagged { value, tag })
     }
 
     /// Changes settings of a queue.
@@ -159,5 +187,15 @@ fn queue(name: &Name, settings: &QueueSettings, counts: States) -> Queue {
         keep_dead: Period(settings.keep_dead),
         max_dead: Some(settings.max_dead).filter(|n| *n < u64::MAX),
         fair: settings.fair.as_deref().map(shown_share),
+        oldest_at: None,
+        workers: 0,
+        slots: 0,
+        busy_slots: 0,
+        shares: Vec::new(),
     }
+}
+
+fn share_size(share: ShareCount) -> ShareSize {
+    let ShareCount { key, weight, ready } = share;
+    ShareSize { value: key.as_str().to_owned(), weight, ready }
 }

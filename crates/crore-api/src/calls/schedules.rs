@@ -1,19 +1,27 @@
 //! Schedules: recurring jobs.
 
 use crore::store::registry::{RegistryEntry, RegistryValue, Schedule};
-use crore_core::schedule::Timing;
-use crore_core::{Code, Invalid, Name, NewJob, Time};
+use crore::store::views::ListQuery;
+use crore_core::schedule::{SCHEDULE_LABEL, Timing};
+use crore_core::{Code, Invalid, Job, Name, NewJob, State, Time};
 use crore_wire::Format;
 use crore_wire::api::enums::Missed;
-use crore_wire::api::push;
-use crore_wire::api::schedules::{self as wire, PreviewQuery, Ticks};
+use crore_wire::api::push::{self, Pushed};
+use crore_wire::api::schedules::{self as wire, PreviewQuery, ScheduleRun, ScheduleRuns, Ticks};
 use crore_wire::units::Moment;
 
+use super::push::pushed;
 use crate::if_match::{IfMatch, Tagged, tag_of};
 use crate::{Api, Fault, Grant};
 
 /// Default number of previewed ticks.
 const TICKS: usize = 10;
+
+/// Number of runs in a response.
+const RUNS: usize = 20;
+/// Jobs read at once, and maximum number of jobs read, to find the runs of a schedule in one state.
+const RUNS_SLICE: usize = 100;
+const MAX_RUNS_READ: usize = 1000;
 
 /// A schedule, with its next tick.
 #[derive(Debug)]
@@ -174,6 +182,52 @@ impl Api {
         self.get_schedule(grant, name).await
     }
 
+    /// Pushes the job of a schedule now, once. Its ticks stay as they are.
+    pub async fn run_schedule(&self, grant: &Grant, name: &Name) -> Result<Pushed, Fault> {
+        self.get_schedule(grant, name).await?;
+        let result = self.engine().schedules().run(name).await?;
+        let (id, status) = pushed(0, result)?;
+        Ok(Pushed { status, id: Some(id.into()), problem: None })
+    }
+
+    /// The last jobs that a schedule pushed, newest first. The search reads a bounded number of jobs of its queue and
+    /// kind in each state.
+    pub async fn schedule_runs(&self, grant: &Grant, name: &Name) -> Result<ScheduleRuns, Fault> {
+        let schedule = self.get_schedule(grant, name).await?.value.schedule;
+        let mut job = schedule.job.clone();
+        self.engine().handlers().settle_queue(&mut job).await?;
+        let mut runs = Vec::new();
+        for state in State::ALL {
+            runs.extend(self.schedule_runs_in(state, &job, name).await?);
+        }
+        runs.sort_unstable_by_key(|run| std::cmp::Reverse((run.pushed_at, run.id)));
+        runs.truncate(RUNS);
+        Ok(ScheduleRuns { jobs: runs })
+    }
+
+    async fn schedule_runs_in(
+        &self,
+        state: State,
+        job: &NewJob,
+        name: &Name,
+    ) -> Result<Vec<ScheduleRun>, Fault> {
+        let (mut runs, mut after, mut read) = (Vec::new(), None, 0);
+        loop {
+            let (queue, kind) = (Some(job.spec.queue.clone()), Some(job.spec.kind.clone()));
+            let query = ListQuery { state, queue, kind, after, n: RUNS_SLICE };
+            let page = self.engine().list(query).await?;
+            read += page.jobs.len();
+            let is_run = |job: &&Job| {
+                job.spec.labels.get(SCHEDULE_LABEL).is_some_and(|of| of == name.as_str())
+            };
+            runs.extend(page.jobs.iter().filter(is_run).map(schedule_run));
+            if page.next.is_none() || read >= MAX_RUNS_READ || runs.len() >= RUNS {
+                return Ok(runs);
+            }
+            after = page.next;
+        }
+    }
+
     /// The next ticks of a timing.
     pub fn preview_timing(&self, query: &PreviewQuery) -> Result<Ticks, Fault> {
         let timing = Timing::parse("timing", &query.timing)?;
@@ -192,6 +246,16 @@ impl Api {
         let next = self.engine().schedules().preview(&schedule.timing, 1).pop();
         let next_at = next.filter(|_| !schedule.paused);
         Some(ScheduleView { name: entry.name, schedule, next_at, tag })
+    }
+}
+
+fn schedule_run(job: &Job) -> ScheduleRun {
+    ScheduleRun {
+        id: job.id.into(),
+        state: job.live.state.into(),
+        pushed_at: Moment(job.live.pushed_at),
+        due_at: Moment(job.live.due),
+        ended_at: job.live.ended_at.map(Moment),
     }
 }
 

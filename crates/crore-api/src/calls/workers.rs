@@ -6,7 +6,7 @@ use crore_wire::api::workers::{SetWorker, Worker};
 use crore_wire::units::Moment;
 use crore_wire::{Format, Raw};
 
-use crate::{Api, ConnectedWorker, Fault, Grant};
+use crate::{Api, ConnectedWorker, Fault, Grant, WorkerRequest};
 
 /// How an error names registered workers: the server posts jobs of any kind to some of them.
 const REGISTERED: &str = "registered workers";
@@ -20,12 +20,7 @@ impl Api {
     pub async fn list_workers(&self, grant: &Grant, format: Format) -> Result<Vec<Worker>, Fault> {
         let entries = self.engine().workers().list().await?;
         let connected = self.connected_workers().list().into_iter();
-        let connected = connected.map(|ConnectedWorker { name, stream, until }| Worker {
-            name,
-            about: Raw::null(format),
-            until: until.map(Moment),
-            stream: Some(stream),
-        });
+        let connected = connected.map(|worker| shown(worker, format));
         let mut all: Vec<_> =
             entries.iter().filter_map(|entry| registered(format, entry)).collect();
         all.extend(connected);
@@ -38,6 +33,53 @@ impl Api {
         };
         all.sort_by_cached_key(sort_key);
         Ok(all)
+    }
+
+    /// Passes a request to the connected workers with this name or incarnation, and returns them. A restricted caller
+    /// reaches those whose queues and kinds are all within its restriction.
+    pub async fn request_worker(
+        &self,
+        grant: &Grant,
+        name: &Name,
+        request: WorkerRequest,
+        format: Format,
+    ) -> Result<Vec<Worker>, Fault> {
+        let of_name = |worker: &ConnectedWorker| {
+            worker.name == name.as_str() || worker.stream.incarnation == name.as_str()
+        };
+        let sees = |worker: &Worker| grant.only().is_none_or(|only| is_within(only, worker));
+        let found = || {
+            let all = self.connected_workers().list().into_iter().filter(of_name);
+            all.filter(|worker| worker.until.is_none())
+        };
+        let mut incarnations = Vec::new();
+        for worker in found() {
+            check_request(&worker, request)?;
+            let incarnation = worker.stream.incarnation.clone();
+            if sees(&shown(worker, format)) {
+                incarnations.push(incarnation);
+            }
+        }
+        if incarnations.is_empty() {
+            return Err(self.not_connected(name).await?);
+        }
+        for incarnation in &incarnations {
+            self.connected_workers().request(incarnation, request);
+        }
+        let changed = found().filter(|worker| incarnations.contains(&worker.stream.incarnation));
+        Ok(changed.map(|worker| shown(worker, format)).collect())
+    }
+
+    /// Why a worker cannot be asked for anything.
+    async fn not_connected(&self, name: &Name) -> Result<Fault, Fault> {
+        let entries = self.engine().workers().list().await?;
+        if !entries.iter().any(|entry| entry.name == *name) {
+            return Ok(Fault::missing(format!("worker `{name}`")));
+        }
+        let why = format!(
+            "worker `{name}` has no stream to this server, so it cannot be asked for anything; pause its queues instead"
+        );
+        Ok(Fault::new(Code::Refused, why))
     }
 
     /// Registers a worker for the requested time; it has to register again before that is over.
@@ -69,6 +111,23 @@ impl Api {
         self.engine().workers().remove(name).await?;
         Ok(())
     }
+}
+
+fn shown(worker: ConnectedWorker, format: Format) -> Worker {
+    let ConnectedWorker { name, stream, until, .. } = worker;
+    Worker { name, about: Raw::null(format), until: until.map(Moment), stream: Some(stream) }
+}
+
+/// Refuses a request that the worker cannot follow.
+fn check_request(worker: &ConnectedWorker, request: WorkerRequest) -> Result<(), Fault> {
+    let why = match request {
+        WorkerRequest::Stop if worker.is_local => {
+            "runs in the process of the server: make it quiet instead, or stop the server"
+        }
+        WorkerRequest::Resume if worker.stream.stopping => "was asked to stop and will exit",
+        WorkerRequest::Quiet | WorkerRequest::Resume | WorkerRequest::Stop => return Ok(()),
+    };
+    Err(Fault::new(Code::Refused, format!("worker `{}` {why}", worker.name)))
 }
 
 /// Whether a worker is connected, and fetches from covered queues and of covered kinds only.

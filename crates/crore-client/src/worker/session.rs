@@ -56,6 +56,10 @@ pub(super) async fn run(
                         session.send(OutgoingMessage { reports, ..OutgoingMessage::default() })?;
                     }
                 }
+                if message.exit {
+                    tracing::info!("asked by the server to stop");
+                    stop.cancel();
+                }
                 message.finished.into_iter().for_each(|one| running.answered(one));
                 running.remove_lost(&message.lost);
                 // The server may have sent jobs before it learned that the worker stops.

@@ -197,3 +197,15 @@ async fn a_worker_that_stops_starts_no_job_and_hands_late_ones_back() {
     let started = started.lock().expect("sound").clone();
     assert_eq!(started, [(1, "7".to_owned())], "the late job was not started");
 }
+
+#[tokio::test]
+async fn a_worker_that_the_server_asks_to_exit_stops() {
+    let (transport, mut server) = scripted();
+    let worker = Worker::new(transport).handle("k", |_| async { Ok::<_, Error>(()) });
+    let running = tokio::spawn(worker.run());
+    server.until(|message| message.hello).await;
+    server.say(ServerMessage { welcome: Some(Welcome::default()), ..ServerMessage::default() });
+    server.say(ServerMessage { exit: true, ..ServerMessage::default() });
+    server.until(|message| message.drain.then_some(())).await;
+    running.await.expect("no panic").expect("stopped");
+}

@@ -62,6 +62,11 @@ pub const MAX_TERMS: usize = 64;
 /// Maximum number of values of all terms together.
 pub const MAX_VALUES: usize = 256;
 
+/// The values of `why`.
+pub fn reason_words() -> impl Iterator<Item = &'static str> {
+    term::REASONS.iter().map(|reason| term::reason_word(*reason))
+}
+
 /// A parsed filter. The default matches every job.
 ///
 /// Two filters with the same text are equal; the text is canonical, so it identifies the filter.

@@ -35,6 +35,9 @@ use crate::code::Invalid;
 use crate::time::Time;
 use text::ScheduleText;
 
+/// Label of a job that a schedule pushed: the name of the schedule.
+pub const SCHEDULE_LABEL: &str = "crore.schedule";
+
 /// When a schedule fires.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]

@@ -3,9 +3,24 @@
 use axum::extract::State;
 use axum::response::Response;
 use crore_api::negotiation::Responder;
-use crore_api::params::PathParam;
+use crore_api::params::{PathParam, QueryParams};
 use crore_api::{Api, Fault, Grant};
-use crore_wire::api::groups::Group;
+use crore_wire::api::groups::{Group, Groups, GroupsQuery};
+
+/// Lists groups, newest first. A restricted token sees those that it has created.
+#[utoipa::path(
+    get, path = "/v1/groups", operation_id = "listGroups", tag = "groups",
+    params(GroupsQuery),
+    responses((status = 200, description = "A page of groups.", body = Groups)),
+)]
+pub(super) async fn list(
+    State(api): State<Api>,
+    grant: Grant,
+    reply: Responder,
+    QueryParams(which): QueryParams<GroupsQuery>,
+) -> Result<Response, Fault> {
+    Ok(reply.ok(&api.list_groups(&grant, which).await?))
+}
 
 /// Gets a group with its counts.
 #[utoipa::path(

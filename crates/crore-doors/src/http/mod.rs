@@ -1,8 +1,11 @@
 //! The native API: `/v1` in JSON and MessagePack, described at `/openapi.json`.
 
 mod act;
+mod audit;
 mod backups;
+mod complete;
 mod docs;
+mod errors;
 mod events;
 mod fetch;
 mod finish;
@@ -74,6 +77,9 @@ fn table(api: &Api) -> OpenApiRouter<Api> {
         .routes(row(PUSH,    routes!(replay::replay)))
         .routes(row(RESULT,  routes!(results::result)))
         .routes(row(READ,    routes!(jobs::explain)))
+        .routes(row(READ,    routes!(complete::complete)))
+        .routes(row(READ,    routes!(errors::list)))
+        .routes(row(READ,    routes!(errors::get)))
         .routes(row(READ,    routes!(notes::get)))
         .routes(row(WORK,    routes!(notes::add)))
         .routes(row(WORK,    routes!(fetch::fetch)))
@@ -85,12 +91,15 @@ fn table(api: &Api) -> OpenApiRouter<Api> {
         .routes(row(OPERATE, routes!(queues::pause)))
         .routes(row(OPERATE, routes!(queues::resume)))
         .routes(row(OPERATE, routes!(queues::drain)))
+        .routes(row(READ,    routes!(queues::explain)))
         .routes(row(READ,    routes!(schedules::list)))
         .routes(row(READ,    routes!(schedules::get)))
         .routes(row(DEFINE,  routes!(schedules::set)))
         .routes(row(DEFINE,  routes!(schedules::delete)))
         .routes(row(OPERATE, routes!(schedules::pause)))
         .routes(row(OPERATE, routes!(schedules::resume)))
+        .routes(row(OPERATE, routes!(schedules::run)))
+        .routes(row(READ,    routes!(schedules::runs)))
         .routes(row(READ,    routes!(schedules::preview)))
         .routes(row(READ,    routes!(limits::list)))
         .routes(row(READ,    routes!(limits::get)))
@@ -100,15 +109,21 @@ fn table(api: &Api) -> OpenApiRouter<Api> {
         .routes(row(READ,    routes!(handlers::get)))
         .routes(row(DEFINE,  routes!(handlers::set)))
         .routes(row(DEFINE,  routes!(handlers::delete)))
+        .routes(row(READ,    routes!(groups::list)))
         .routes(row(READ,    routes!(groups::get)))
         .routes(row(GROUP,   routes!(groups::seal)))
         .routes(row(READ,    routes!(workers::list)))
         .routes(row(WORK,    routes!(workers::set)))
         .routes(row(WORK,    routes!(workers::delete)))
+        .routes(row(OPERATE, routes!(workers::quiet)))
+        .routes(row(OPERATE, routes!(workers::resume)))
+        .routes(row(OPERATE, routes!(workers::stop)))
         .routes(row(ADMIN,   routes!(tokens::list)))
         .routes(row(ADMIN,   routes!(tokens::create)))
         .routes(row(ADMIN,   routes!(tokens::delete)))
         .routes(row(ADMIN,   routes!(backups::create)))
+        .routes(row(ADMIN,   routes!(audit::read)))
+        .routes(row(READ,    routes!(info::storage)))
         .routes(row(READ,    routes!(stats::counts)))
         .routes(row(READ,    routes!(stats::stats)))
         .routes(row(READ,    routes!(events::listen)))

@@ -8,7 +8,7 @@ use crore_api::negotiation::Responder;
 use crore_api::params::{PathParam, QueryParams};
 use crore_api::{Api, Fault, Grant};
 use crore_wire::api::job::WaitQuery;
-use crore_wire::api::queues::{ChangeQueue, Drained, Queue, Queues, QueuesQuery};
+use crore_wire::api::queues::{ChangeQueue, Drained, Queue, QueueExplanation, Queues, QueuesQuery};
 
 /// Lists queues that have jobs or settings, by name.
 #[utoipa::path(
@@ -102,4 +102,19 @@ pub(super) async fn drain(
     QueryParams(query): QueryParams<WaitQuery>,
 ) -> Result<Response, Fault> {
     Ok(reply.ok(&api.drain_queue(&grant, queue.name("queue")?, query.wait).await?))
+}
+
+/// Explains why the jobs of a queue wait: in words, and as fields.
+#[utoipa::path(
+    get, path = "/v1/queues/{queue}/explain", operation_id = "explainQueue", tag = "queues",
+    params(("queue" = crore_wire::api::Name, Path, description = "The queue.")),
+    responses((status = 200, description = "The reasons.", body = QueueExplanation)),
+)]
+pub(super) async fn explain(
+    State(api): State<Api>,
+    grant: Grant,
+    reply: Responder,
+    queue: PathParam,
+) -> Result<Response, Fault> {
+    Ok(reply.ok(&api.explain_queue(&grant, &queue.name("queue")?).await?))
 }

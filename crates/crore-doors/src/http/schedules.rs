@@ -10,7 +10,12 @@ use crore_api::params::{PathParam, QueryParams};
 use crore_api::{Api, Fault, Grant};
 use crore_core::schedule::Timing;
 use crore_wire::api::enums::Missed;
-use crore_wire::api::schedules::{PreviewQuery, Schedule, Schedules, SetSchedule, Ticks};
+use crore_wire::api::push::Pushed;
+use crore_wire::api::schedules::{
+    PreviewQuery, Schedule, ScheduleRuns, Schedules, SetSchedule, Ticks,
+};
+
+use super::push::single_response;
 
 /// Lists all schedules.
 #[utoipa::path(
@@ -109,6 +114,37 @@ pub(super) async fn resume(
     name: PathParam,
 ) -> Result<Response, Fault> {
     tagged(reply, api.resume_schedule(&grant, &name.name("schedule")?).await?)
+}
+
+/// Pushes the job of a schedule now, once. Its ticks stay as they are; a paused schedule stays paused.
+#[utoipa::path(
+    post, path = "/v1/schedules/{name}/run", operation_id = "runSchedule", tag = "schedules",
+    params(("name" = crore_wire::api::Name, Path, description = "The schedule.")),
+    responses((status = 201, description = "The job was pushed; or, with status 200, a job with its unique key exists.", body = Pushed)),
+)]
+pub(super) async fn run(
+    State(api): State<Api>,
+    grant: Grant,
+    reply: Responder,
+    name: PathParam,
+) -> Result<Response, Fault> {
+    let pushed = api.run_schedule(&grant, &name.name("schedule")?).await?;
+    Ok(single_response(reply, &pushed))
+}
+
+/// Lists the last jobs that a schedule pushed, newest first. They have the label `crore.schedule` with its name.
+#[utoipa::path(
+    get, path = "/v1/schedules/{name}/runs", operation_id = "scheduleRuns", tag = "schedules",
+    params(("name" = crore_wire::api::Name, Path, description = "The schedule.")),
+    responses((status = 200, description = "The jobs.", body = ScheduleRuns)),
+)]
+pub(super) async fn runs(
+    State(api): State<Api>,
+    grant: Grant,
+    reply: Responder,
+    name: PathParam,
+) -> Result<Response, Fault> {
+    Ok(reply.ok(&api.schedule_runs(&grant, &name.name("schedule")?).await?))
 }
 
 /// Previews the next firing times (ticks) of a timing.

@@ -5,7 +5,7 @@ use axum::response::Response;
 use crore_api::body::Decoded;
 use crore_api::negotiation::Responder;
 use crore_api::params::PathParam;
-use crore_api::{Api, Fault, Grant};
+use crore_api::{Api, Fault, Grant, WorkerRequest};
 use crore_wire::api::workers::{SetWorker, Workers};
 
 /// Lists all workers.
@@ -51,4 +51,61 @@ pub(super) async fn delete(
 ) -> Result<Response, Fault> {
     api.delete_worker(&grant, name.name("worker")?).await?;
     Ok(Responder::no_content())
+}
+
+/// Makes a worker quiet: the server sends it no more jobs. Running jobs continue. Applies to the connected workers with
+/// this name or incarnation, while they are connected.
+#[utoipa::path(
+    post, path = "/v1/workers/{name}/quiet", operation_id = "quietWorker", tag = "work",
+    params(("name" = crore_wire::api::Name, Path, description = "Name or incarnation of the worker.")),
+    responses((status = 200, description = "The workers that were asked.", body = Workers)),
+)]
+pub(super) async fn quiet(
+    State(api): State<Api>,
+    grant: Grant,
+    reply: Responder,
+    name: PathParam,
+) -> Result<Response, Fault> {
+    request(&api, &grant, reply, (&name, WorkerRequest::Quiet)).await
+}
+
+/// Sends jobs to a quiet worker again.
+#[utoipa::path(
+    post, path = "/v1/workers/{name}/resume", operation_id = "resumeWorker", tag = "work",
+    params(("name" = crore_wire::api::Name, Path, description = "Name or incarnation of the worker.")),
+    responses((status = 200, description = "The workers that were asked.", body = Workers)),
+)]
+pub(super) async fn resume(
+    State(api): State<Api>,
+    grant: Grant,
+    reply: Responder,
+    name: PathParam,
+) -> Result<Response, Fault> {
+    request(&api, &grant, reply, (&name, WorkerRequest::Resume)).await
+}
+
+/// Asks a worker to finish its jobs and exit. A worker that does not know the request stays connected without new jobs.
+/// Workers in the process of the server are refused.
+#[utoipa::path(
+    post, path = "/v1/workers/{name}/stop", operation_id = "stopWorker", tag = "work",
+    params(("name" = crore_wire::api::Name, Path, description = "Name or incarnation of the worker.")),
+    responses((status = 200, description = "The workers that were asked.", body = Workers)),
+)]
+pub(super) async fn stop(
+    State(api): State<Api>,
+    grant: Grant,
+    reply: Responder,
+    name: PathParam,
+) -> Result<Response, Fault> {
+    request(&api, &grant, reply, (&name, WorkerRequest::Stop)).await
+}
+
+async fn request(
+    api: &Api,
+    grant: &Grant,
+    reply: Responder,
+    (name, request): (&PathParam, WorkerRequest),
+) -> Result<Response, Fault> {
+    let workers = api.request_worker(grant, &name.name("worker")?, request, reply.0).await?;
+    Ok(reply.ok(&Workers { workers }))
 }

@@ -8,7 +8,7 @@ use std::time::Duration;
 use axum::extract::ConnectInfo;
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
-use crore_api::access::{Certificate, PeerUser};
+use crore_api::access::{Certificate, PeerUser, SecureConnection};
 use crore_api::budget::ConnectionBytes;
 use crore_api::request_log;
 use futures_util::future::{Either, ready};
@@ -36,9 +36,18 @@ pub(super) struct ConnectionContext {
     shared: Arc<ListenerShared>,
     peer: SocketAddr,
     local: SocketAddr,
+    /// Whether the connection uses TLS.
+    is_secure: bool,
     certificate: Option<Certificate>,
     user: Option<PeerUser>,
     bytes: ConnectionBytes,
+}
+
+impl ConnectionContext {
+    fn new(shared: Arc<ListenerShared>, peer: SocketAddr, local: SocketAddr) -> Self {
+        let bytes = ConnectionBytes::new(peer.ip());
+        Self { shared, peer, local, is_secure: false, certificate: None, user: None, bytes }
+    }
 }
 
 /// Serves a connection, over TLS if the listener has it.
@@ -51,9 +60,7 @@ pub(super) async fn serve(
     // A socket without a local address is already closed.
     let Ok(local) = stream.local_addr() else { return };
     let lifetime = ConnectionLifetime::new(phase, shared.options.max_age.into());
-    let bytes = ConnectionBytes::new(peer.ip());
-    let mut context =
-        ConnectionContext { shared, peer, local, certificate: None, user: None, bytes };
+    let mut context = ConnectionContext::new(shared, peer, local);
     if let Some(api) = &context.shared.api
         && api.access().may_need_peer_user()
         // Boxed, so that other tasks stay small.
@@ -69,6 +76,7 @@ pub(super) async fn serve(
         // A failed handshake closes the connection without a response.
         if let Ok((stream, certificate)) = tls.accept(stream).await {
             context.certificate = certificate;
+            context.is_secure = true;
             serve_stream(context, Box::new(stream), lifetime).await;
         }
     })
@@ -85,9 +93,7 @@ pub(super) async fn serve_plain<S>(
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
     let lifetime = ConnectionLifetime::new(phase, shared.options.max_age.into());
-    let bytes = ConnectionBytes::new(peer.ip());
-    let context = ConnectionContext { shared, peer, local, certificate: None, user: None, bytes };
-    serve_stream(context, stream, lifetime).await;
+    serve_stream(ConnectionContext::new(shared, peer, local), stream, lifetime).await;
 }
 
 /// Serves a connection until it ends, times out, reaches its maximum age, or the server stops.
@@ -165,6 +171,9 @@ impl ConnectionContext {
             request.extensions_mut().insert(user);
         }
         request.extensions_mut().insert(self.bytes.clone());
+        if self.is_secure {
+            request.extensions_mut().insert(SecureConnection);
+        }
         if let Some(certificate) = &self.certificate {
             request.extensions_mut().insert(certificate.clone());
         }

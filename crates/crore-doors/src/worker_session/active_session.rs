@@ -44,6 +44,8 @@ pub(super) struct ActiveSession {
     is_draining: bool,
     /// Completes when the server stops delivering jobs; the worker is notified once.
     closing: Option<BoxFuture<()>>,
+    /// The worker was told that an operator asks it to exit.
+    has_sent_exit: bool,
     fetch: Option<PendingFetch>,
     outbox: Outbox,
     reports: ReportsInFlight,
@@ -71,6 +73,7 @@ impl ActiveSession {
             slots: profile.slots(),
             is_draining: false,
             closing: Some(Box::pin(async move { until.closing().await })),
+            has_sent_exit: false,
             fetch: None,
             outbox: Outbox::new(profile.fetch_template().handled.is_some()),
             reports,
@@ -137,6 +140,8 @@ impl ActiveSession {
         if self.incarnation.is_replaced() {
             return Poll::Ready(Err(SessionError::Replaced));
         }
+        // Before the requests of operators are read, so that the next one wakes the task.
+        self.incarnation.watch(context.waker());
         self.poll_reports(&mut message, context)?;
         self.poll_fetch(&mut message.lost, context)?;
         // Lost leases before jobs, so that no message delivers a job that is already lost.
@@ -154,6 +159,10 @@ impl ActiveSession {
         {
             self.closing = None;
             message.drain = true;
+        }
+        if self.incarnation.presence().is_stopping() && !self.has_sent_exit {
+            self.has_sent_exit = true;
+            message.exit = true;
         }
         if !self.outbox.is_empty() {
             // The rest goes with the next message.
@@ -192,6 +201,11 @@ impl ActiveSession {
         context: &mut Context<'_>,
     ) -> Result<(), Error> {
         while self.outbox.is_empty() {
+            if self.incarnation.presence().is_quiet()
+                && let Some(fetch) = &mut self.fetch
+            {
+                fetch.cancel();
+            }
             if self.fetch.is_none() {
                 self.fetch = self.begin_fetch();
             }
@@ -214,8 +228,10 @@ impl ActiveSession {
         let engine = self.doors.engine();
         let extra = usize::from(planted!("bug-31") && !self.reports.is_empty());
         let free = (self.slots + extra).saturating_sub(self.incarnation.len());
-        let may_fetch =
-            !self.is_draining && !self.doors.is_closing() && !engine.lifecycle().is_stopping();
+        let may_fetch = !self.is_draining
+            && !self.incarnation.presence().is_quiet()
+            && !self.doors.is_closing()
+            && !engine.lifecycle().is_stopping();
         (free > 0 && may_fetch).then(|| {
             let n = free.min(engine.status().caps().fetch);
             let request = Fetch { n, ..self.fetch_template.clone() };

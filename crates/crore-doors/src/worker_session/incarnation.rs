@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex};
 use std::task::Waker;
 
 use crore::store::jobs::Renew;
+use crore_api::WorkerRequest;
 use crore_core::{Job, Name, OwnerId, Span, Time};
 use crore_wire::api::workers::WorkerStream;
 use crore_wire::worker::{DeliveryRef, WorkerReport};
@@ -153,10 +154,30 @@ impl Incarnation {
         }
     }
 
+    /// The next notice or request of an operator wakes `waker`.
+    pub(super) fn watch(&self, waker: &Waker) {
+        self.waker.register(waker);
+    }
+
     /// Takes the notices; the next one wakes `waker`.
     pub(super) fn take_notices(&self, waker: &Waker) -> Vec<DeliveryNotice> {
         self.waker.register(waker);
         std::mem::take(&mut *lock(&self.notices))
+    }
+
+    /// Applies a request of an operator.
+    pub(super) fn request(&self, request: WorkerRequest) {
+        match request {
+            WorkerRequest::Quiet => self.presence.set_requests(true, false),
+            WorkerRequest::Resume => self.presence.set_requests(false, false),
+            WorkerRequest::Stop => self.presence.set_requests(true, true),
+        }
+        self.waker.wake();
+    }
+
+    /// Takes over the requests of the connection that it replaces.
+    pub(super) fn inherit_requests(&self, replaced: &Self) {
+        self.presence.set_requests(replaced.presence.is_quiet(), replaced.presence.is_stopping());
     }
 
     /// Marks it as replaced by another connection.

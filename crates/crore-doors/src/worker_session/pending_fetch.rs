@@ -53,6 +53,11 @@ impl PendingFetch {
         }
     }
 
+    /// Lets the fetch end soon. It then resolves with the jobs that it has claimed meanwhile, usually none.
+    pub(super) fn cancel(&mut self) {
+        self.cancel = None;
+    }
+
     /// Ends the fetch: returns jobs that it is claiming, and claims no more.
     pub(crate) async fn end(mut self) -> FetchResult {
         self.cancel = None;

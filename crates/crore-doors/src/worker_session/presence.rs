@@ -1,6 +1,6 @@
 //! Details of a connected worker, as `GET /v1/workers` shows them.
 
-use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicUsize, Ordering};
 
 use crore_core::version::KindVersions;
 use crore_core::{Name, Time};
@@ -21,6 +21,12 @@ pub(super) struct Presence {
     last_message_ms: AtomicI64,
     /// End of the grace period; 0: the worker is connected.
     until_ms: AtomicI64,
+    /// An operator asked the server to send no jobs.
+    is_quiet: AtomicBool,
+    /// An operator asked the worker to exit.
+    is_stopping: AtomicBool,
+    /// The worker runs in the process of the server.
+    is_local: AtomicBool,
 }
 
 impl Presence {
@@ -34,7 +40,39 @@ impl Presence {
             since: now,
             last_message_ms: AtomicI64::new(now.as_millis()),
             until_ms: AtomicI64::new(0),
+            is_quiet: AtomicBool::new(false),
+            is_stopping: AtomicBool::new(false),
+            is_local: AtomicBool::new(false),
         }
+    }
+
+    /// Sets what an operator asked for. A stop cannot be taken back.
+    pub(super) fn set_requests(&self, quiet: bool, stopping: bool) {
+        self.is_stopping.fetch_or(stopping, Ordering::AcqRel);
+        self.is_quiet.store(quiet || self.is_stopping(), Ordering::Release);
+    }
+
+    /// Whether the server sends no jobs.
+    pub(super) fn is_quiet(&self) -> bool {
+        self.is_quiet.load(Ordering::Acquire)
+    }
+
+    /// Whether the worker was asked to exit.
+    pub(super) fn is_stopping(&self) -> bool {
+        self.is_stopping.load(Ordering::Acquire)
+    }
+
+    /// Records that the worker runs in the process of the server.
+    pub(super) fn record_local(&self) {
+        self.is_local.store(true, Ordering::Relaxed);
+    }
+
+    pub(super) fn is_local(&self) -> bool {
+        self.is_local.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn version(&self) -> &str {
+        &self.version
     }
 
     /// Records that a message was received.
@@ -65,6 +103,8 @@ impl Presence {
             versions: versions.iter().map(|(k, v)| (k.to_string(), v.to_string())).collect(),
             slots: slots.load(Ordering::Relaxed),
             running,
+            quiet: self.is_quiet(),
+            stopping: self.is_stopping(),
             since: Moment(*since),
             heard: Moment(last_message),
         }

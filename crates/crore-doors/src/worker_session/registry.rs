@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use crore::Engine;
 use crore::observer::ObservedChange;
-use crore_api::{ConnectedWorker, ConnectedWorkers};
+use crore_api::{ConnectedWorker, ConnectedWorkers, WorkerRequest};
 use crore_core::job::DeliveryEnd;
-use crore_core::{Span, State};
+use crore_core::{Name, Span, State};
 use crore_wire::worker::DeliveryRef;
 use tokio::time::{Instant, sleep_until};
 
@@ -29,6 +29,7 @@ impl SessionRegistry {
     pub(super) fn register(&self, incarnation: &Arc<Incarnation>) {
         let replaced = lock(&self.0).insert(incarnation.key(), Arc::clone(incarnation));
         if let Some(replaced) = replaced {
+            incarnation.inherit_requests(&replaced);
             incarnation.replace_leases(replaced.clear());
             // After the move, so that its session ends without its leases.
             replaced.replace();
@@ -74,8 +75,22 @@ impl ConnectedWorkers for SessionRegistry {
             name: one.worker().to_string(),
             stream: one.shown(),
             until: one.presence().until(),
+            is_local: one.presence().is_local(),
         });
         connected.collect()
+    }
+
+    fn request(&self, incarnation: &str, request: WorkerRequest) {
+        // Incarnations are unique for each token only; callers select them from the list.
+        let all = lock(&self.0);
+        let meant = all.iter().filter(|((_, id), _)| **id == *incarnation);
+        meant.for_each(|(_, one)| one.request(request));
+    }
+
+    fn version_of(&self, worker: &Name) -> Option<String> {
+        let all = lock(&self.0);
+        let version = all.values().find(|one| one.worker() == worker)?.presence().version();
+        (!version.is_empty()).then(|| version.to_owned())
     }
 
     /// Notifies the worker of a job that its delivery was lost or that the job is asked to stop.

@@ -192,6 +192,9 @@ impl WorkerSession {
 
     fn begin(&mut self, completed: CompletedHandshake) -> ServerMessage {
         let CompletedHandshake { profile, incarnation, response } = completed;
+        if self.polling_mode == PollingMode::Always {
+            incarnation.presence().record_local();
+        }
         let reports = InFlight::new(self.call.as_ref().map(|call| call.meter()));
         let (caller, mode) = ((self.doors.clone(), self.grant.clone()), self.polling_mode);
         let active = ActiveSession::new(caller, mode, &profile, incarnation, reports);

@@ -49,6 +49,7 @@ impl DescribedCall {
             .replace("{id}", "1")
             .replace("{job_id}", "1")
             .replace("{name}", "x")
+            .replace("{fingerprint}", "0123456789abcdef")
             .replace("{kind}", "x")
             .replace("{queue}", "x");
         assert!(!path.contains('{'), "{path}");

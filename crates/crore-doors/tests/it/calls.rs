@@ -420,7 +420,7 @@ async fn limits_are_set_hold_and_are_removed() {
         let at = "/v1/limits/one";
         let limit = json!({"limit": r#"where kind = "held" concurrency 1"#});
         let set = server.call(encoding, Method::PUT, at, Some(&limit)).await;
-        assert_eq!(set.body, json!({"name": "one", "limit": limit["limit"]}));
+        assert_eq!(set.body, json!({"name": "one", "limit": limit["limit"], "waiting": 0}));
         assert_eq!(server.get(encoding, at).await.body, set.body);
         assert_eq!(server.get(encoding, "/v1/limits").await.body["limits"][0], set.body);
         let first = push(&server, encoding, json!({"kind": "held"})).await;
@@ -430,6 +430,7 @@ async fn limits_are_set_hold_and_are_removed() {
         assert_eq!(fetch(&server, encoding, "held").await, Value::Null);
         let why = server.get(encoding, &format!("/v1/jobs/{second}/explain")).await.body;
         assert_eq!(why["reasons"][0]["reason"], "limited", "{why}");
+        assert_eq!(server.get(encoding, at).await.body["waiting"], 1);
         let done = json!({"jobs": [{"id": first, "delivery": job["delivery"], "outcome": "done"}]});
         server.post(encoding, "/v1/finish", &done).await;
         assert_eq!(server.call(encoding, Method::DELETE, at, None).await.status, 204);

@@ -1,4 +1,4 @@
-//! `crore group`: new, get, seal.
+//! `crore group`: ls, new, get, seal.
 
 use std::process::ExitCode;
 
@@ -6,7 +6,7 @@ use clap::Subcommand;
 use serde_json::json;
 
 use super::CommandContext;
-use super::client::{list_field, path_segment};
+use super::client::{list_field, path_segment, with_query};
 use crate::output::OutputFormat;
 
 const EXAMPLES: &str = "\
@@ -18,6 +18,12 @@ Examples:
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum GroupCommand {
+    /// List groups, newest first
+    Ls {
+        /// Maximum number of groups, 1 to 1000
+        #[arg(short, value_name = "N", default_value = "100")]
+        n: usize,
+    },
     /// Create an empty group, which jobs join with `crore job push --group`
     #[command(after_help = EXAMPLES)]
     New,
@@ -37,6 +43,20 @@ const FIRST_FIELDS: &[&str] = &["id", "size", "ran", "succeeded", "sealed", "los
 
 pub(crate) fn run(mut call: CommandContext, command: GroupCommand) -> anyhow::Result<ExitCode> {
     match command {
+        GroupCommand::Ls { n } => {
+            let page =
+                call.client.get(&with_query("/v1/groups", &[("limit", Some(n.to_string()))]))?;
+            let columns = [
+                ("GROUP", "/id"),
+                ("SIZE", "/size"),
+                ("ENDED", "/ran"),
+                ("DONE", "/succeeded"),
+                ("SEALED", "/sealed"),
+                ("LOST", "/lost"),
+                ("CHANGED", "/changed_at"),
+            ];
+            call.out.rows(&columns, &list_field(page, "groups"))?;
+        }
         GroupCommand::New => {
             let body = json!({ "groups": [{ "open": true }], "jobs": [] });
             let made = call.client.post("/v1/jobs", &body)?;

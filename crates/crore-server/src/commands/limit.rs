@@ -38,7 +38,8 @@ pub(crate) fn run(mut call: CommandContext, command: LimitCommand) -> anyhow::Re
     match command {
         LimitCommand::Ls => {
             let limits = list_field(call.client.get("/v1/limits")?, "limits");
-            call.out.rows(&[("NAME", "/name"), ("LIMIT", "/limit")], &limits)?;
+            let columns = [("NAME", "/name"), ("LIMIT", "/limit"), ("WAITING", "/waiting")];
+            call.out.rows(&columns, &limits)?;
         }
         LimitCommand::Set { name, limit } => {
             let path = format!("/v1/limits/{}", path_segment(&name));

@@ -1,9 +1,11 @@
 //! Implementations of the subcommands, one module each.
 
+pub(crate) mod audit;
 pub(crate) mod bench;
 pub(crate) mod client;
 mod completions;
 mod config;
+pub(crate) mod error;
 pub(crate) mod event;
 pub(crate) mod group;
 pub(crate) mod handler;
@@ -38,6 +40,7 @@ pub(crate) fn run(command: CliCommand) -> anyhow::Result<ExitCode> {
         CliCommand::Config(command) => config::run(command),
         CliCommand::Job { remote, command } => job::run(CommandContext::new(&remote)?, command),
         CliCommand::Group { remote, command } => group::run(CommandContext::new(&remote)?, command),
+        CliCommand::Error { remote, command } => error::run(CommandContext::new(&remote)?, command),
         CliCommand::Event { remote, command } => event::run(CommandContext::new(&remote)?, command),
         CliCommand::Queue { remote, command } => queue::run(CommandContext::new(&remote)?, command),
         CliCommand::Schedule { remote, command } => {
@@ -52,6 +55,8 @@ pub(crate) fn run(command: CliCommand) -> anyhow::Result<ExitCode> {
             worker::list(CommandContext::new(&remote)?, &command)
         }
         CliCommand::Worker { remote, hosting, command: None } => worker::run(&remote, &hosting),
+        CliCommand::Audit { remote, what } => audit::run(CommandContext::new(&remote)?, &what),
+        CliCommand::Storage { remote } => info::storage(CommandContext::new(&remote)?),
         CliCommand::Stats { remote, what } => stats::run(CommandContext::new(&remote)?, &what),
         CliCommand::Top { remote, what } => top::run(CommandContext::new(&remote)?, what),
         CliCommand::Info { remote } => info::run(CommandContext::new(&remote)?),

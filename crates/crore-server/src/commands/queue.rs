@@ -1,4 +1,4 @@
-//! `crore queue`: ls, pause, resume, drain, set.
+//! `crore queue`: ls, explain, pause, resume, drain, set.
 
 use std::process::ExitCode;
 
@@ -22,12 +22,19 @@ const COLUMNS: &[Column] = &[
     ("DEAD", "/counts/dead"),
     ("DONE", "/counts/done"),
     ("CANCELLED", "/counts/cancelled"),
+    ("OLDEST", "/oldest_at"),
+    ("WORKERS", "/workers"),
 ];
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum QueueCommand {
     /// List queues with their job counts
     Ls,
+    /// Explain why the jobs of a queue wait
+    Explain {
+        /// Queue name
+        queue: String,
+    },
     /// Stop delivering jobs of a queue; running jobs continue
     Pause {
         /// Queue name
@@ -99,6 +106,11 @@ pub(crate) fn run(mut call: CommandContext, command: QueueCommand) -> anyhow::Re
         QueueCommand::Ls => {
             let queues = list(&mut call)?;
             call.out.rows(COLUMNS, &queues)?;
+        }
+        QueueCommand::Explain { queue } => {
+            let why = call.client.get(&format!("/v1/queues/{}/explain", path_segment(&queue)))?;
+            let columns = [("REASON", "/reason"), ("JOBS", "/jobs"), ("DETAIL", "/detail")];
+            call.out.rows(&columns, &list_field(why, "reasons"))?;
         }
         QueueCommand::Pause { queue } => {
             act(&mut call, &queue, "pause")?;

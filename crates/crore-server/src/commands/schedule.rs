@@ -1,4 +1,4 @@
-//! `crore schedule`: ls, set, rm, pause, resume, preview.
+//! `crore schedule`: ls, set, rm, pause, resume, run, runs, preview.
 
 use std::process::ExitCode;
 
@@ -40,6 +40,16 @@ pub(crate) enum ScheduleCommand {
     },
     /// Resume a paused schedule
     Resume {
+        /// Name of the schedule
+        name: String,
+    },
+    /// Push the job of a schedule now, once
+    Run {
+        /// Name of the schedule
+        name: String,
+    },
+    /// Show the last jobs that a schedule pushed
+    Runs {
         /// Name of the schedule
         name: String,
     },
@@ -107,6 +117,16 @@ pub(crate) fn run(mut call: CommandContext, command: ScheduleCommand) -> anyhow:
         ScheduleCommand::Resume { name } => {
             call.client.post(&format!("{}/resume", path(&name)), &json!({}))?;
             call.out.confirm(&format!("schedule `{name}` resumed"))?;
+        }
+        ScheduleCommand::Run { name } => {
+            let pushed = call.client.post(&format!("{}/run", path(&name)), &json!({}))?;
+            call.out.object(&pushed, &["status", "id"])?;
+        }
+        ScheduleCommand::Runs { name } => {
+            let jobs = list_field(call.client.get(&format!("{}/runs", path(&name)))?, "jobs");
+            let columns =
+                [("JOB", "/id"), ("STATE", "/state"), ("DUE", "/due_at"), ("ENDED", "/ended_at")];
+            call.out.rows(&columns, &jobs)?;
         }
         ScheduleCommand::Preview { timing, n } => {
             let query = [("timing", Some(timing)), ("n", Some(n.to_string()))];

@@ -1,4 +1,4 @@
-//! `crore worker`: runs handlers for a remote server, or lists its workers.
+//! `crore worker`: runs handlers for a remote server, or lists and controls its workers.
 
 use std::net::Ipv4Addr;
 use std::path::Path;
@@ -8,16 +8,17 @@ use std::time::Duration;
 use anyhow::Context;
 use crore_client::{Client, Error};
 use crore_outbound::{self as outbound, Outbound};
+use serde_json::json;
 use tonic::transport::{Certificate, ClientTlsConfig};
 
 use super::CommandContext;
-use super::client::list_field;
+use super::client::{list_field, path_segment};
 use crate::cli::{RemoteArgs, WorkerArgs, WorkerCommand};
 use crate::drain::{ShutdownFlag, Signals};
 use crate::exit::{CliError, FailureCode};
 use crate::{logs, runners, serve};
 
-/// Lists workers.
+/// Lists and controls workers.
 pub(crate) fn list(mut call: CommandContext, command: &WorkerCommand) -> anyhow::Result<ExitCode> {
     match command {
         WorkerCommand::Ls => {
@@ -30,6 +31,7 @@ pub(crate) fn list(mut call: CommandContext, command: &WorkerCommand) -> anyhow:
                 ("KIND VERSIONS", "/stream/versions"),
                 ("SLOTS", "/stream/slots"),
                 ("RUNNING", "/stream/running"),
+                ("QUIET", "/stream/quiet"),
                 ("SINCE", "/stream/since"),
                 ("HEARD", "/stream/heard"),
                 ("UNTIL", "/until"),
@@ -37,8 +39,27 @@ pub(crate) fn list(mut call: CommandContext, command: &WorkerCommand) -> anyhow:
             ];
             call.out.rows(&columns, &workers)?;
         }
+        WorkerCommand::Quiet { worker } => {
+            request(&mut call, worker, "quiet", "gets no more jobs")?;
+        }
+        WorkerCommand::Resume { worker } => {
+            request(&mut call, worker, "resume", "gets jobs again")?;
+        }
+        WorkerCommand::Stop { worker } => request(&mut call, worker, "stop", "was asked to stop")?,
     }
     Ok(ExitCode::SUCCESS)
+}
+
+fn request(
+    call: &mut CommandContext,
+    worker: &str,
+    request: &str,
+    done: &str,
+) -> anyhow::Result<()> {
+    let path = format!("/v1/workers/{}/{request}", path_segment(worker));
+    call.client.post(&path, &json!({}))?;
+    call.out.confirm(&format!("worker `{worker}` {done}"))?;
+    Ok(())
 }
 
 /// Runs handlers for a server until a stop signal.

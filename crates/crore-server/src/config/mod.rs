@@ -115,6 +115,7 @@ impl Config {
                     ..self.access.clone()
                 },
                 backups: self.store.backups.clone(),
+                data: (!self.store.memory).then(|| self.store.data.clone()),
                 ..self.http.clone()
             },
         }

@@ -139,6 +139,16 @@ impl Log {
         segments.chain(freed).sum()
     }
 
+    /// Bytes of records that are not superseded.
+    pub(crate) fn live_bytes(&self) -> u64 {
+        self.segments.values().map(|segment| segment.live).sum()
+    }
+
+    /// Number of segments that are in use.
+    pub(crate) fn segment_count(&self) -> usize {
+        self.segments.len()
+    }
+
     /// Maximum bytes written by compacting a segment.
     pub(crate) fn bytes_to_move(&self, segment: u32, sides: u64) -> u64 {
         let of_sides =

@@ -26,8 +26,8 @@ use crate::local::LocalIndex;
 use crate::registry::{Define, Defined, RegistryEntry, RegistryTable};
 use crate::upkeep::{Lapses, Lead, Promoted, Pruned};
 use crate::views::{
-    JobCount, JobNotes, JobStatsQuery, JobStatsRow, ListPage, ListQuery, Note, PausedKey,
-    RequiredVersion, StatStep,
+    GroupRow, HeldBack, JobCount, JobNotes, JobStatsQuery, JobStatsRow, ListPage, ListQuery, Note,
+    PausedKey, RequiredVersion, ShareCount, StatStep,
 };
 use crate::{Committed, Durability, Error, StoreFuture, StoreId, StoreMetrics, StoreProblem};
 use crate::{Events, Jobs, Registry, Store, Upkeep, Views, WakeHook};
@@ -351,6 +351,22 @@ impl Views for Embedded {
         self.read(move |local, now| Ok(local.paused_keys(limit.as_ref(), n, now)))
     }
 
+    fn held_back(&self, queue: Option<Name>, n: usize) -> StoreFuture<'_, Vec<HeldBack>> {
+        self.read(move |local, now| Ok(local.held_back(queue.as_ref(), n, now)))
+    }
+
+    fn oldest_ready(&self, queues: Vec<Name>) -> StoreFuture<'_, Vec<Option<Time>>> {
+        self.read(move |local, _| Ok(local.oldest_ready(&queues)))
+    }
+
+    fn largest_shares(&self, queue: Name, n: usize) -> StoreFuture<'_, Vec<ShareCount>> {
+        self.read(move |local, _| local.largest_shares(&queue, n))
+    }
+
+    fn groups(&self, before: Option<GroupId>, n: usize) -> StoreFuture<'_, Vec<GroupRow>> {
+        self.read(move |local, _| Ok(local.groups(before, n)))
+    }
+
     fn stats(&self, series: Name, step: StatStep) -> StoreFuture<'_, Vec<(Time, u64)>> {
         self.read(move |local, now| Ok(local.stats(&series, step, now)))
     }
@@ -416,8 +432,12 @@ impl Store for Embedded {
     fn metrics(&self) -> Option<StoreMetrics> {
         let is_stuck = self.health().stuck.is_some();
         // The file sizes of a poisoned store are unknown.
-        let on_disk = self.inner.lock().map(|state| state.local.records().bytes_on_disk());
-        let bytes_on_disk = on_disk.unwrap_or_default();
-        Some(StoreMetrics { bytes_on_disk, is_stuck, ..self.inner.counters.snapshot() })
+        let sizes = self.inner.lock().map(|state| {
+            let log = state.local.records();
+            (log.bytes_on_disk(), log.live_bytes(), log.segment_count())
+        });
+        let (bytes_on_disk, live_bytes, segments) = sizes.unwrap_or_default();
+        let counted = self.inner.counters.snapshot();
+        Some(StoreMetrics { bytes_on_disk, live_bytes, segments, is_stuck, ..counted })
     }
 }

@@ -1,6 +1,7 @@
 //! Groups, and the jobs that wait for groups or other jobs.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Bound;
 
 use crore_core::group::{Group, GroupTally};
 use crore_core::job::{Dependency, DependencyCondition, DependencyTarget};
@@ -9,6 +10,7 @@ use crore_core::{GroupId, JobId, Satisfaction, Time};
 
 use super::side::SideKey;
 use crate::upkeep::GROUP_RETENTION;
+use crate::views::GroupRow;
 
 #[derive(Debug, Default)]
 pub(crate) struct Dependencies {
@@ -28,6 +30,18 @@ impl Dependencies {
     pub(crate) fn add_group(&mut self, id: GroupId, group: Group, now: Time) {
         self.groups.insert(id, (group, now));
         self.touched.push(SideKey::Group(id));
+    }
+
+    /// Up to `n` groups with ids below `before`, or the newest ones, in descending order.
+    pub(crate) fn groups_before(&self, before: Option<GroupId>, n: usize) -> Vec<GroupRow> {
+        let upto = before.map_or(Bound::Unbounded, Bound::Excluded);
+        let groups = self.groups.range((Bound::Unbounded, upto)).rev().take(n);
+        let row = |(id, (group, changed_at)): (&GroupId, &(Group, Time))| GroupRow {
+            id: *id,
+            group: *group,
+            changed_at: *changed_at,
+        };
+        groups.map(row).collect()
     }
 
     pub(crate) fn group_at(&self, id: GroupId) -> Option<(Group, Time)> {

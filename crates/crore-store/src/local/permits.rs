@@ -115,6 +115,8 @@ pub(crate) struct Permits {
     costed: usize,
     numbers: HashMap<LimitKey, u32>,
     pub(crate) buckets: Arena<LimitBucket>,
+    /// Buckets with parked lanes.
+    pub(crate) refusing: BTreeSet<u32>,
     pub(crate) touched: Vec<SideKey>,
 }
 
@@ -182,6 +184,11 @@ impl Permits {
         self.numbers.len()
     }
 
+    /// Number of running deliveries that hold a permit of a bucket.
+    pub(crate) fn held(&self, number: u32) -> u32 {
+        self.buckets.at(number).held
+    }
+
     /// Removes a lane from a bucket's count.
     pub(crate) fn remove_lane(&mut self, number: u32) {
         let bucket = self.buckets.at_mut(number);
@@ -204,6 +211,7 @@ impl Permits {
         for number in &idle {
             self.numbers.remove(&self.buckets.at(*number).key);
             self.buckets.remove(*number);
+            self.refusing.remove(number);
         }
         idle.len()
     }

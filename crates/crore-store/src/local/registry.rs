@@ -12,6 +12,7 @@ use super::side::SideKey;
 use crate::registry::{
     Define, DefineAction, Defined, QueueSettings, RegistryEntry, RegistryTable, RegistryValue,
 };
+use crate::views::GroupRow;
 
 #[derive(Debug, Default)]
 pub(crate) struct RegistryEntries {
@@ -194,5 +195,9 @@ impl<R: JobRecords> LocalIndex<R> {
 
     pub(crate) fn group(&self, id: GroupId) -> Option<Group> {
         self.dependencies.group(id)
+    }
+
+    pub(crate) fn groups(&self, before: Option<GroupId>, n: usize) -> Vec<GroupRow> {
+        self.dependencies.groups_before(before, n)
     }
 }

@@ -15,8 +15,8 @@ use crate::Error;
 use crate::bug::planted;
 use crate::jobs::JobSelector;
 use crate::views::{
-    Cursor, JobCount, JobNotes, JobStatsQuery, ListPage, ListQuery, Note, PausedKey,
-    RequiredVersion, StatStep,
+    Cursor, HeldBack, JobCount, JobNotes, JobStatsQuery, ListPage, ListQuery, Note, PausedKey,
+    RequiredVersion, ShareCount, StatStep,
 };
 
 /// A merge of sorted iterators: the next item of each, smallest first.
@@ -186,6 +186,24 @@ impl<R: JobRecords> LocalIndex<R> {
         let mut paused = self.lanes.permits.paused(limit, now);
         paused.truncate(n);
         paused
+    }
+
+    pub(crate) fn held_back(&self, queue: Option<&Name>, n: usize, now: Time) -> Vec<HeldBack> {
+        self.lanes.held_back(queue, n, now)
+    }
+
+    pub(crate) fn oldest_ready(&self, queues: &[Name]) -> Vec<Option<Time>> {
+        queues.iter().map(|queue| self.lanes.oldest_ready(queue)).collect()
+    }
+
+    pub(crate) fn largest_shares(&self, queue: &Name, n: usize) -> Result<Vec<ShareCount>, Error> {
+        let mut shares = Vec::new();
+        for (first, weight, ready) in self.lanes.largest_shares(queue, n) {
+            // A share has only the hash of its key; each of its jobs has the key.
+            let key = self.load(first)?.and_then(|record| record.job.spec.fair.clone());
+            shares.extend(key.map(|key| ShareCount { key, weight, ready }));
+        }
+        Ok(shares)
     }
 
     pub(crate) fn required_versions(&self, queue: Option<&Name>) -> Vec<RequiredVersion> {

@@ -2,9 +2,42 @@
 
 use crore_core::{GroupId, group};
 use serde::{Deserialize, Serialize};
-use utoipa::ToSchema;
+use utoipa::{IntoParams, ToSchema};
 
 use super::Id;
+use crate::units::Moment;
+
+/// Which groups to list.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub struct GroupsQuery {
+    /// Cursor: `next` of the previous page.
+    pub cursor: Option<Id>,
+    /// Page size, 1 to 1000. Default: 100.
+    #[param(minimum = 1, maximum = 1000)]
+    pub limit: Option<usize>,
+}
+
+/// A page of groups.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Groups {
+    /// The groups, newest first.
+    pub groups: Vec<ListedGroup>,
+    /// Cursor of the next page; absent on the last page.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub next: Option<Id>,
+}
+
+/// A group in a list.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct ListedGroup {
+    /// The group.
+    #[serde(flatten)]
+    pub group: Group,
+    /// When its counters last changed.
+    pub changed_at: Moment,
+}
 
 /// A group, with its counters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]

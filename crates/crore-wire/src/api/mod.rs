@@ -2,8 +2,11 @@
 //! strings, times RFC 3339, and durations text such as `30s`.
 
 pub mod act;
+pub mod audit;
 pub mod backups;
+pub mod complete;
 pub mod enums;
+pub mod errors;
 pub mod events;
 pub mod fetch;
 pub mod finish;
@@ -24,6 +27,7 @@ pub mod retry;
 mod scalar;
 pub mod schedules;
 pub mod stats;
+pub mod storage;
 pub mod tokens;
 pub mod workers;
 

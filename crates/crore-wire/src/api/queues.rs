@@ -7,7 +7,7 @@ use utoipa::{IntoParams, ToSchema};
 
 use super::enums::State;
 use super::retry::double_option;
-use crate::units::Period;
+use crate::units::{Moment, Period};
 
 /// A page of the queues that have jobs or settings.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
@@ -54,6 +54,77 @@ pub struct Queue {
     /// How the queue is shared; absent: it is not.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub fair: Option<QueueShare>,
+    /// Since when its oldest ready job is due; absent if it has none.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub oldest_at: Option<Moment>,
+    /// Number of workers that are connected to this server by a stream and serve the queue.
+    #[serde(default)]
+    pub workers: usize,
+    /// Maximum number of concurrent jobs of these workers. A worker with several queues counts in each of them.
+    #[serde(default)]
+    pub slots: usize,
+    /// Number of these slots that run a job of any queue.
+    #[serde(default)]
+    pub busy_slots: usize,
+    /// If the queue is shared: the ten values with most ready jobs, the largest first. Not in lists.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub shares: Vec<ShareSize>,
+}
+
+/// Ready jobs of one value of a shared queue.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct ShareSize {
+    /// The value; empty: jobs without the field.
+    pub value: String,
+    /// Its weight.
+    pub weight: u32,
+    /// Number of ready jobs.
+    pub ready: u64,
+}
+
+/// Why the jobs of a queue wait.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct QueueExplanation {
+    /// The queue.
+    pub queue: String,
+    /// Number of ready jobs.
+    pub ready: u64,
+    /// Since when the oldest of them is due.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub oldest_at: Option<Moment>,
+    /// The reasons, the most important one first.
+    pub reasons: Vec<QueueReason>,
+}
+
+/// A reason why jobs of a queue wait.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct QueueReason {
+    /// The reason: `empty`, `paused`, `no-worker`, `no-worker-version`, `workers-quiet`, `limited`, `limit-paused`,
+    /// `workers-busy`, `scheduled`, `waits-for`, or `none`: workers take the jobs.
+    pub reason: String,
+    /// Description for operators.
+    pub detail: String,
+    /// Number of jobs that it concerns.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub jobs: Option<u64>,
+    /// For `limited` and `limit-paused`: the limit.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub limit: Option<String>,
+    /// For `limited` and `limit-paused`: the value of the limit's `per` field.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub value: Option<String>,
+    /// For `limited`: time until the last of the jobs starts at the limit's rate.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub clears_in: Option<Period>,
+    /// For `scheduled`: when the next job is due. For `limit-paused`: the end of the pause.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub until: Option<Moment>,
+    /// For `workers-busy`: slots that run jobs.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub busy_slots: Option<usize>,
+    /// For `workers-busy`: all slots.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub slots: Option<usize>,
 }
 
 /// Fair share: jobs of one priority are delivered in turns between the values of a field.

@@ -3,7 +3,8 @@
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
-use super::enums::Missed;
+use super::Id;
+use super::enums::{Missed, State};
 use super::push::NewJob;
 use crate::units::Moment;
 
@@ -38,6 +39,30 @@ pub struct Schedule {
     pub next_at: Option<Moment>,
     /// The job to push.
     pub job: NewJob,
+}
+
+/// The last jobs that a schedule pushed.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct ScheduleRuns {
+    /// The jobs, newest first, at most 20. Jobs that were removed are missing, as are those behind 1,000 other jobs of
+    /// their queue and kind.
+    pub jobs: Vec<ScheduleRun>,
+}
+
+/// A job that a schedule pushed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct ScheduleRun {
+    /// The job.
+    pub id: Id,
+    /// Its state.
+    pub state: State,
+    /// When it was pushed.
+    pub pushed_at: Moment,
+    /// When it was due.
+    pub due_at: Moment,
+    /// When it ended.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub ended_at: Option<Moment>,
 }
 
 /// All schedules.

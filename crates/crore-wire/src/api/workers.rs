@@ -41,6 +41,12 @@ pub struct WorkerStream {
     pub slots: usize,
     /// Number of running jobs.
     pub running: usize,
+    /// Whether the server sends no jobs to the worker, because an operator asked for it.
+    #[serde(default)]
+    pub quiet: bool,
+    /// Whether an operator asked the worker to finish its jobs and exit.
+    #[serde(default)]
+    pub stopping: bool,
     /// When the stream was opened.
     pub since: Moment,
     /// When the last message was received.

@@ -19,8 +19,8 @@ use crore_store::jobs::{
 use crore_store::registry::{Define, Defined, RegistryEntry, RegistryTable};
 use crore_store::upkeep::{Lapses, Lead, Promoted, Pruned};
 use crore_store::views::{
-    JobCount, JobNotes, JobStatsQuery, JobStatsRow, ListPage, ListQuery, Note, PausedKey,
-    RequiredVersion, StatStep,
+    GroupRow, HeldBack, JobCount, JobNotes, JobStatsQuery, JobStatsRow, ListPage, ListQuery, Note,
+    PausedKey, RequiredVersion, ShareCount, StatStep,
 };
 use crore_store::{Committed, Error, StoreFuture, StoreId};
 use crore_store::{Events, Jobs, Memory, Registry, Store, Upkeep, Views, WakeHook};
@@ -210,6 +210,22 @@ impl<L: Falsification> Views for FalsifyingStore<L> {
 
     fn paused_keys(&self, limit: Option<Name>, n: usize) -> StoreFuture<'_, Vec<PausedKey>> {
         self.falsified(|memory| memory.paused_keys(limit, n), |_, _| ())
+    }
+
+    fn held_back(&self, queue: Option<Name>, n: usize) -> StoreFuture<'_, Vec<HeldBack>> {
+        self.falsified(|memory| memory.held_back(queue, n), |_, _| ())
+    }
+
+    fn oldest_ready(&self, queues: Vec<Name>) -> StoreFuture<'_, Vec<Option<Time>>> {
+        self.falsified(|memory| memory.oldest_ready(queues), |_, _| ())
+    }
+
+    fn largest_shares(&self, queue: Name, n: usize) -> StoreFuture<'_, Vec<ShareCount>> {
+        self.falsified(|memory| memory.largest_shares(queue, n), |_, _| ())
+    }
+
+    fn groups(&self, before: Option<GroupId>, n: usize) -> StoreFuture<'_, Vec<GroupRow>> {
+        self.falsified(|memory| memory.groups(before, n), |_, _| ())
     }
 
     fn stats(&self, series: Name, step: StatStep) -> StoreFuture<'_, Vec<(Time, u64)>> {

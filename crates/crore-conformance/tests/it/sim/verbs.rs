@@ -11,8 +11,8 @@ use crore_store::jobs::{
 use crore_store::registry::{Define, Defined, RegistryEntry, RegistryTable};
 use crore_store::upkeep::{Lapses, Lead, Promoted, Pruned};
 use crore_store::views::{
-    JobCount, JobNotes, JobStatsQuery, JobStatsRow, ListPage, ListQuery, Note, PausedKey,
-    RequiredVersion, StatStep,
+    GroupRow, HeldBack, JobCount, JobNotes, JobStatsQuery, JobStatsRow, ListPage, ListQuery, Note,
+    PausedKey, RequiredVersion, ShareCount, StatStep,
 };
 use crore_store::{
     Committed, Events, Jobs, Registry, Store, StoreFuture, StoreId, Upkeep, Views, WakeHook,
@@ -177,6 +177,22 @@ impl Views for OpenJournal {
 
     fn paused_keys(&self, limit: Option<Name>, n: usize) -> StoreFuture<'_, Vec<PausedKey>> {
         self.memory.paused_keys(limit, n)
+    }
+
+    fn held_back(&self, queue: Option<Name>, n: usize) -> StoreFuture<'_, Vec<HeldBack>> {
+        self.memory.held_back(queue, n)
+    }
+
+    fn oldest_ready(&self, queues: Vec<Name>) -> StoreFuture<'_, Vec<Option<Time>>> {
+        self.memory.oldest_ready(queues)
+    }
+
+    fn largest_shares(&self, queue: Name, n: usize) -> StoreFuture<'_, Vec<ShareCount>> {
+        self.memory.largest_shares(queue, n)
+    }
+
+    fn groups(&self, before: Option<GroupId>, n: usize) -> StoreFuture<'_, Vec<GroupRow>> {
+        self.memory.groups(before, n)
     }
 
     fn stats(&self, series: Name, step: StatStep) -> StoreFuture<'_, Vec<(Time, u64)>> {

@@ -47,7 +47,7 @@ fn job(kind: &str) -> v1::NewJob {
 }
 
 /// Pushes jobs of one kind, and returns their ids.
-async fn push(server: &Server, kind: &str, n: usize) -> Vec<u64> {
+pub(crate) async fn push(server: &Server, kind: &str, n: usize) -> Vec<u64> {
     let jobs_ = vec![job(kind); n];
     let ask = v1::PushRequest { jobs: jobs_, ..v1::PushRequest::default() };
     let pushed = jobs(server).await.push(ask).await.expect("pushed").into_inner();
@@ -56,13 +56,13 @@ async fn push(server: &Server, kind: &str, n: usize) -> Vec<u64> {
 }
 
 /// A worker with its own stream.
-struct Worker {
+pub(crate) struct Worker {
     says: mpsc::Sender<v1::WorkerSays>,
     hears: Streaming<v1::ServerSays>,
     welcome: v1::Welcome,
 }
 
-fn hello(queue: &str, slots: u32, incarnation: &str) -> v1::Hello {
+pub(crate) fn hello(queue: &str, slots: u32, incarnation: &str) -> v1::Hello {
     v1::Hello {
         queues: vec![queue.to_owned()],
         slots,
@@ -72,7 +72,7 @@ fn hello(queue: &str, slots: u32, incarnation: &str) -> v1::Hello {
 }
 
 impl Worker {
-    async fn start(server: &Server, hello: v1::Hello) -> Self {
+    pub(crate) async fn start(server: &Server, hello: v1::Hello) -> Self {
         let mut client = WorkClient::new(connect(server).await);
         let (says, to_say) = mpsc::channel(16);
         let first = v1::WorkerSays { hello: Some(hello), ..v1::WorkerSays::default() };
@@ -83,12 +83,12 @@ impl Worker {
         worker
     }
 
-    async fn next_message(&mut self) -> v1::ServerSays {
+    pub(crate) async fn next_message(&mut self) -> v1::ServerSays {
         self.hears.message().await.expect("a message").expect("the stream continues")
     }
 
     /// The next message with jobs.
-    async fn jobs(&mut self) -> Vec<v1::Delivered> {
+    pub(crate) async fn jobs(&mut self) -> Vec<v1::Delivered> {
         loop {
             let said = self.next_message().await;
             if !said.jobs.is_empty() {

@@ -30,6 +30,9 @@ const ROWS: &[Row] = &[
     ("replayJob",       &[Push],          Rule::Job,        "{}"),
     ("getResult",       &[Push, Read],    Rule::Job,        ""),
     ("explainJob",      &[Read],          Rule::Job,        ""),
+    ("completeFilter",  &[Read],          Rule::Filtered,   "?q=queue:"),
+    ("listErrors",      &[Read],          Rule::Job,        "?queue=QUEUE&kind=KIND"),
+    ("getError",        &[Read],          Rule::Open,       ""),
     ("getNotes",        &[Read],          Rule::Job,        ""),
     ("addNotes",        &[Work],          Rule::Job,        r#"{"notes":[{"id":"JOB","delivery":"1","percent":1}]}"#),
     ("fetch",           &[Work],          Rule::Job,        r#"{"queues":["QUEUE"],"kinds":["KIND"],"worker":"w"}"#),
@@ -41,12 +44,15 @@ const ROWS: &[Row] = &[
     ("pauseQueue",      &[Operate],       Rule::WholeQueue, ""),
     ("resumeQueue",     &[Operate],       Rule::WholeQueue, ""),
     ("drainQueue",      &[Operate],       Rule::WholeQueue, ""),
+    ("explainQueue",    &[Read],          Rule::WholeQueue, ""),
     ("listSchedules",   &[Read],          Rule::Filtered,   ""),
     ("getSchedule",     &[Read],          Rule::Job,        ""),
     ("setSchedule",     &[Define],        Rule::Job,        r#"{"timing":"every 2h","job":{"queue":"QUEUE","kind":"KIND","payload":1}}"#),
     ("deleteSchedule",  &[Define],        Rule::Job,        ""),
     ("pauseSchedule",   &[Operate],       Rule::Job,        ""),
     ("resumeSchedule",  &[Operate],       Rule::Job,        ""),
+    ("runSchedule",     &[Operate],       Rule::Job,        ""),
+    ("scheduleRuns",    &[Read],          Rule::Job,        ""),
     ("previewTiming",   &[Read],          Rule::Open,       "?timing=every%201h"),
     ("listLimits",      &[Read],          Rule::Refused,    ""),
     ("getLimit",        &[Read],          Rule::Refused,    ""),
@@ -56,15 +62,21 @@ const ROWS: &[Row] = &[
     ("getHandler",      &[Read],          Rule::Kind,       ""),
     ("setHandler",      &[Define],        Rule::WholeKind,  r#"{"runner":"command","settings":{"program":"date"}}"#),
     ("deleteHandler",   &[Define],        Rule::WholeKind,  ""),
+    ("listGroups",      &[Read],          Rule::Open,       ""),
     ("getGroup",        &[Read],          Rule::Group,      ""),
     ("sealGroup",       &[Push, Operate], Rule::Group,      ""),
     ("listWorkers",     &[Read],          Rule::Filtered,   ""),
     ("setWorker",       &[Work],          Rule::Refused,    "{}"),
     ("deleteWorker",    &[Work],          Rule::Refused,    ""),
+    ("quietWorker",     &[Operate],       Rule::Open,       ""),
+    ("resumeWorker",    &[Operate],       Rule::Open,       ""),
+    ("stopWorker",      &[Operate],       Rule::Open,       ""),
     ("listTokens",      &[Admin],         Rule::Refused,    ""),
     ("createToken",     &[Admin],         Rule::Refused,    r#"{"name":"new N","scopes":["push"]}"#),
     ("deleteToken",     &[Admin],         Rule::Refused,    ""),
     ("createBackup",    &[Admin],         Rule::Refused,    r#"{"name":"b"}"#),
+    ("readAudit",       &[Admin],         Rule::Refused,    ""),
+    ("storage",         &[Read],          Rule::Open,       ""),
     ("counts",          &[Read],          Rule::Filtered,   ""),
     ("stats",           &[Read],          Rule::Job,        "?queue=QUEUE&kind=KIND"),
     ("events",          &[Read],          Rule::Filtered,   ""),
@@ -131,6 +143,7 @@ impl Call {
         };
         let id = if self.path.contains("/groups/") { group.to_string() } else { job.to_string() };
         let path = self.path.replace("{id}", &id).replace("{job_id}", &id);
+        let path = path.replace("{fingerprint}", "0123456789abcdef");
         let path = path.replace("{queue}", place.queue).replace("{kind}", place.kind);
         // Schedules have the names of their queues.
         let path = path.replace("{name}", place.queue);

@@ -69,6 +69,14 @@ impl ShareHeads {
         }
     }
 
+    fn lanes(&self) -> impl Iterator<Item = u32> {
+        let (one, many) = match self {
+            Self::One(head) => (Some(*head), None),
+            Self::Many(heads) => (None, Some(heads)),
+        };
+        one.into_iter().chain(many.into_iter().flatten().copied()).map(|head| head.lane)
+    }
+
     fn insert(&mut self, head: LaneHead) {
         match self {
             Self::One(one) if *one == head => {}
@@ -94,6 +102,14 @@ impl ShareHeads {
 impl FairHeads {
     pub(crate) const fn is_empty(&self) -> bool {
         self.order.len() == 0
+    }
+
+    /// The lanes, in no particular order; `share_of` returns the share of a lane.
+    pub(super) fn lanes(&self, share_of: impl Fn(u32) -> u32) -> impl Iterator<Item = u32> {
+        let alone = self.order.iter_after(None).map(|head| head.lane);
+        let alone = alone.filter(move |lane| !self.groups.contains_key(&share_of(*lane)));
+        let grouped = self.groups.values().flat_map(|group| group.heads.lanes());
+        alone.chain(grouped)
     }
 
     /// Adds the head of a lane of a share.

@@ -20,6 +20,7 @@
 //! claimed elsewhere: the bucket itself is entered at the position of its best lane (it is **armed**).
 
 mod fair_heads;
+mod held_back;
 mod parking;
 mod prune;
 mod ready;

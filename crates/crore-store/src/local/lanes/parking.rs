@@ -148,7 +148,11 @@ impl Lanes {
         }
         if lanes.is_empty() {
             self.disarm(bucket, partition);
-            self.permits.buckets.at_mut(bucket).parked.remove(&partition);
+            let parked = &mut self.permits.buckets.at_mut(bucket).parked;
+            parked.remove(&partition);
+            if parked.is_empty() {
+                self.permits.refusing.remove(&bucket);
+            }
         }
     }
 
@@ -159,7 +163,11 @@ impl Lanes {
             limited.parked = Some(bucket);
         }
         let (partition, share, head) = (row.partition, row.share, row.head(lane));
-        let lanes = self.permits.buckets.at_mut(bucket).parked.entry(partition).or_default();
+        let parked = &mut self.permits.buckets.at_mut(bucket).parked;
+        if parked.is_empty() {
+            self.permits.refusing.insert(bucket);
+        }
+        let lanes = parked.entry(partition).or_default();
         match head {
             Some(head) if share != NO_SHARE => {
                 let fair = lanes.fair.get_or_insert_default();

@@ -52,6 +52,10 @@ impl ReadyJobs {
         one.into_iter().chain(other).min()
     }
 
+    pub(super) fn len(&self) -> usize {
+        self.runs().map(|(_, run)| run.len()).sum()
+    }
+
     pub(crate) fn runs(&self) -> impl Iterator<Item = (i32, &SortedRun)> {
         let others = self.others.iter().flat_map(|others| others.iter());
         let others = others.map(|(priority, run)| (*priority, run));

@@ -99,6 +99,11 @@ impl Lanes {
         self.shares.add(ShareRow { turn, entered, hash, queue, lanes, only_lane, weight })
     }
 
+    /// The weight of a share.
+    pub(super) fn share_weight(&self, share: u32) -> u32 {
+        u32::from(self.shares.rows.at(share).weight.get())
+    }
+
     /// The lane without limits of a share in a partition.
     pub(super) fn unlimited_lane(&self, partition: u32, share: u32) -> Option<u32> {
         let Some(only) = self.shares.rows.at(share).only_lane else {

@@ -19,8 +19,8 @@ use crore_store::jobs::{
 use crore_store::registry::{Define, Defined, RegistryEntry, RegistryTable};
 use crore_store::upkeep::{Lapses, Lead, Promoted, Pruned};
 use crore_store::views::{
-    JobCount, JobNotes, JobStatsQuery, JobStatsRow, ListPage, ListQuery, Note, PausedKey,
-    RequiredVersion, StatStep,
+    GroupRow, HeldBack, JobCount, JobNotes, JobStatsQuery, JobStatsRow, ListPage, ListQuery, Note,
+    PausedKey, RequiredVersion, ShareCount, StatStep,
 };
 use crore_store::{
     Committed, Error, Events, Jobs, Registry, Store, StoreFuture, StoreId, Upkeep, Views,
@@ -203,6 +203,22 @@ impl Views for Driven {
 
     fn paused_keys(&self, limit: Option<Name>, n: usize) -> StoreFuture<'_, Vec<PausedKey>> {
         self.drive(|store| store.paused_keys(limit, n))
+    }
+
+    fn held_back(&self, queue: Option<Name>, n: usize) -> StoreFuture<'_, Vec<HeldBack>> {
+        self.drive(|store| store.held_back(queue, n))
+    }
+
+    fn oldest_ready(&self, queues: Vec<Name>) -> StoreFuture<'_, Vec<Option<Time>>> {
+        self.drive(|store| store.oldest_ready(queues))
+    }
+
+    fn largest_shares(&self, queue: Name, n: usize) -> StoreFuture<'_, Vec<ShareCount>> {
+        self.drive(|store| store.largest_shares(queue, n))
+    }
+
+    fn groups(&self, before: Option<GroupId>, n: usize) -> StoreFuture<'_, Vec<GroupRow>> {
+        self.drive(|store| store.groups(before, n))
     }
 
     fn stats(&self, series: Name, step: StatStep) -> StoreFuture<'_, Vec<(Time, u64)>> {

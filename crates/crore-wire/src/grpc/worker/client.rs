@@ -35,6 +35,7 @@ impl ReceivedHandlers {
             stop: convert_all(message.stop),
             lost: convert_all(message.lost),
             drain: message.drain,
+            exit: message.exit,
         })
     }
 

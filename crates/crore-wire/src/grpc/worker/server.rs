@@ -62,6 +62,7 @@ impl From<ServerMessage> for v1::ServerSays {
             stop: convert_all(message.stop),
             lost: convert_all(message.lost),
             drain: message.drain,
+            exit: message.exit,
         }
     }
 }

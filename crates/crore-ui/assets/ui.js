@@ -1,0 +1,30 @@
+// Additions to pages that work without them: current times, menus, keys, charts, filters and live updates.
+
+import { showTimes, keepTimesCurrent } from "./times.js";
+import { addMenus, addCopyButtons, addSelection } from "./menus.js";
+import { addKeys } from "./keys.js";
+import { addCharts } from "./charts.js";
+import { addFilters } from "./filter.js";
+import { addLiveUpdates } from "./live.js";
+
+/** What has to be done again for parts of a page that were replaced. */
+function refresh() {
+  showTimes();
+  addCharts();
+  addCopyButtons();
+}
+
+refresh();
+keepTimesCurrent();
+addMenus();
+addSelection();
+addKeys();
+addFilters();
+addLiveUpdates(refresh);
+
+// A reload does not repeat the message about an action.
+const here = new URL(location.href);
+if (here.searchParams.has("done")) {
+  here.searchParams.delete("done");
+  history.replaceState(null, "", here);
+}
