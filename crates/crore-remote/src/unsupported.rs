@@ -18,6 +18,12 @@ pub(crate) fn check_definitions(definitions: &[Define]) -> Result<(), Error> {
         );
         return Err(Invalid::new(Code::CostRange, "limit", message).into());
     }
+    let is_indexed = |define: &Define| matches!(&define.action, DefineAction::Set(RegistryValue::Queue(queue)) if queue.index.is_some());
+    if let Some(define) = definitions.iter().find(|define| is_indexed(define)) {
+        let message =
+            format!("queue `{}`: this store has no index; use the embedded store", define.name);
+        return Err(Invalid::new(Code::IndexField, "index", message).into());
+    }
     match definitions.iter().find(|define| is_shared(define)) {
         None => Ok(()),
         Some(define) => {

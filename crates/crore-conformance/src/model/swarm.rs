@@ -7,7 +7,7 @@ use crore_store::registry::RegistryTable;
 
 use super::op::{
     DecisionBasis, DefinitionOp, DependencyPick, JobEventOp, ModelOp, PlannedDue, PlannedJob,
-    PlannedPolicy, WriteOp,
+    PlannedPolicy, ViewOp, WriteOp,
 };
 
 /// The part of a store that is compared.
@@ -41,9 +41,11 @@ enum OpFamily {
     Views,
     Versions,
     Events,
+    Fair,
+    Index,
 }
 
-const FAMILIES: usize = OpFamily::Events as usize + 1;
+const FAMILIES: usize = OpFamily::Index as usize + 1;
 
 /// The families of a case, one bit each. Shrinking removes families one at a time.
 #[derive(Debug, Clone, Copy)]
@@ -61,6 +63,8 @@ impl Swarm {
                 OpFamily::Views,
                 OpFamily::Versions,
                 OpFamily::Events,
+                OpFamily::Fair,
+                OpFamily::Index,
             ];
             let beyond = whole.iter().fold(0, |bits, family| bits | bit(*family));
             let swarm = if more { some | others } else { some };
@@ -93,6 +97,7 @@ impl Swarm {
             ModelOp::Renew(_) => self.has(OpFamily::Renewals),
             ModelOp::Event(_) => self.has(OpFamily::Events),
             ModelOp::Upkeep(_) => self.has(OpFamily::Upkeep),
+            ModelOp::View(ViewOp::List { key: Some(_), .. }) => self.has(OpFamily::Index),
             ModelOp::View(_) => self.has(OpFamily::Views),
             ModelOp::Claim { versions, .. } => {
                 versions.retain(|_| self.has(OpFamily::Versions));
@@ -133,6 +138,7 @@ impl Swarm {
                 *due = due.filter(|_| self.has(OpFamily::Later));
                 self.has(OpFamily::Operators)
             }
+            JobEventOp::Index(_) => self.has(OpFamily::Index),
             JobEventOp::Cancel | JobEventOp::Retry | JobEventOp::Delete | JobEventOp::Prune => {
                 self.has(OpFamily::Operators)
             }
@@ -156,6 +162,9 @@ impl Swarm {
             plan.group = plan.group.filter(|_| self.has(OpFamily::Groups));
             plan.event = plan.event.filter(|_| self.has(OpFamily::Events));
             plan.worker_version = plan.worker_version.filter(|_| self.has(OpFamily::Versions));
+            plan.fair = plan.fair.filter(|_| self.has(OpFamily::Fair));
+            plan.label = plan.label.filter(|_| self.has(OpFamily::Index));
+            plan.index.retain(|_| self.has(OpFamily::Index));
             plan.limits.retain(|_| self.has(OpFamily::Limits));
             plan.after.retain(|(pick, _)| {
                 self.has(OpFamily::Dependencies)

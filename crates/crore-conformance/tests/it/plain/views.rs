@@ -52,6 +52,7 @@ impl Records {
         let jobs = self.jobs.values().filter(|job| job.live.state == query.state);
         let jobs = jobs.filter(|job| query.queue.as_ref().is_none_or(|q| *q == job.spec.queue));
         let jobs = jobs.filter(|job| query.kind.as_ref().is_none_or(|k| *k == job.spec.kind));
+        let jobs = jobs.filter(|job| query.key.is_none_or(|k| IndexKey::of_job(job).contains(&k)));
         let mut jobs: Vec<(Cursor, &Job)> = jobs.map(|job| (position(job), job)).collect();
         jobs.sort_unstable_by_key(|(position, _)| *position);
         let is_after = |a: Cursor, b: Cursor| if query.state.has_ended() { a < b } else { a > b };
