@@ -30,7 +30,7 @@ impl Fingerprint {
 
     /// The fingerprint of the newest error of a job.
     pub fn of_job(job: &Job) -> Option<Self> {
-        job.live.newest_error().map(Self::of)
+        job.live.newest_error().map(|error| Self::of(error))
     }
 }
 

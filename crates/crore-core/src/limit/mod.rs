@@ -133,7 +133,7 @@ pub(crate) fn field_text(field: &JobField, spec: &Spec) -> Option<Arc<str>> {
     let mut paths = Vec::new();
     field.collect_path(&mut paths);
     let context = MatchContext::new(spec.queue.as_str(), spec.kind.as_str(), &spec.payload, paths);
-    context.value(field).and_then(key::value_text)
+    context.value(field).and_then(value_text)
 }
 
 /// The buckets that a job counts against, sorted by limit name. The payload is parsed at most once, and

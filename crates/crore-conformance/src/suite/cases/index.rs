@@ -119,6 +119,7 @@ pub(in super::super) async fn a_job_is_found_in_its_state_after_every_transition
     let (id, delivery) = (running.id, running.live.delivery);
     expect_ok(s.store.renew(vec![Renew { id, delivery, span: Some(MINUTE) }])).await;
     agree(s).await;
+    let running = s.find(id).await.expect("a job");
     s.finish_as_decided(&running, failed(RetryDirective::After(SECOND))).await;
     agree(s).await;
     s.advance(SECOND);

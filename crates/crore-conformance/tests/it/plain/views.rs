@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crore_core::{Delivery, Job, JobId, Name, State, Time};
+use crore_core::{Delivery, IndexKey, Job, JobId, Name, State, Time};
 use crore_store::views::{
     Cursor, JobCount, JobNotes, ListPage, ListQuery, MAX_LOG_LINES, Note, RequiredVersion, StatStep,
 };

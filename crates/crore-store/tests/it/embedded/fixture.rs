@@ -15,8 +15,8 @@ use std::sync::Arc;
 
 use crore_conformance::sim_disk::SimDisk;
 use crore_core::{IndexKey, State};
-use crore_store::Store;
 use crore_store::views::ListQuery;
+use crore_store::{Store, Views};
 
 use super::image::{Image, look, segments};
 use super::rich::{SteppedStore, describe, make};
