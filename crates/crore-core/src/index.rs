@@ -257,8 +257,8 @@ mod tests {
     fn keys_of_payload_fields_never_change() {
         let keys = |json| index(&["payload.n", "payload.\"a b\"[0]"]).keys(&spec(json));
         let key = |json| keys(json).map(|keys| keys[0].0);
-        assert_eq!(key(r#"{"n": 42}"#), Some(0x1b62_5a10_ab25_6f8d));
-        assert_eq!(key(r#"{"n": "42"}"#), Some(0x2e8e_15b3_4b7b_5c5c));
+        assert_eq!(key(r#"{"n": 42}"#), Some(0x74ca_42a0_1e12_2970));
+        assert_eq!(key(r#"{"n": "42"}"#), Some(0x9cd8_1546_663b_35f3));
         assert_eq!(key(r#"{"n": 42}"#), key(r#"{"n": 42.0, "a b": {}}"#));
         assert_eq!(key(r#"{"n": null, "a b": [[]]}"#), None);
         assert_eq!(keys(r#"{"n": true, "a b": ["x"]}"#).map(|keys| keys.len()), Some(2));

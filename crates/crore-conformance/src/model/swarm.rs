@@ -17,6 +17,8 @@ pub(super) enum ModelReach {
     Jobs,
     /// The whole store.
     Whole,
+    /// The whole store, which is reopened meanwhile.
+    Reopened,
 }
 
 /// Features that a case may use besides pushes, claims, reports and the clock.
@@ -68,7 +70,11 @@ impl Swarm {
             ];
             let beyond = whole.iter().fold(0, |bits, family| bits | bit(*family));
             let swarm = if more { some | others } else { some };
-            Self(if reach == ModelReach::Whole { swarm } else { swarm & !beyond })
+            Self(match reach {
+                ModelReach::Whole => swarm,
+                ModelReach::Reopened => swarm & !bit(OpFamily::Fair),
+                ModelReach::Jobs => swarm & !beyond,
+            })
         })
     }
 
