@@ -13,7 +13,8 @@ fn check(about: &str, bytes: &[u8]) -> u32 {
 
 /// Encodes the position where a page ended: a part of the search, and the last job in it, if any.
 pub(crate) fn encode(position: SearchPosition, about: &str) -> String {
-    let mut bytes = position.part.to_be_bytes().to_vec();
+    let mut bytes = vec![position.term];
+    bytes.extend(position.part.to_be_bytes());
     if let Some(Cursor { priority, at, id }) = position.after {
         bytes.extend(priority.to_be_bytes());
         bytes.extend(at.as_millis().to_be_bytes());
@@ -54,10 +55,11 @@ pub(crate) fn decode(text: &str, about: &str) -> Result<SearchPosition, Invalid>
     if check(about, bytes) != u32::from_be_bytes(*sum) {
         return Err(wrong());
     }
+    let (term, bytes) = bytes.split_first().ok_or_else(wrong)?;
     let (part, bytes) = bytes.split_first_chunk::<2>().ok_or_else(wrong)?;
-    let part = u16::from_be_bytes(*part);
+    let (term, part) = (*term, u16::from_be_bytes(*part));
     if bytes.is_empty() {
-        return Ok(SearchPosition { part, after: None });
+        return Ok(SearchPosition { term, part, after: None });
     }
     let (priority, bytes) = bytes.split_first_chunk::<4>().ok_or_else(wrong)?;
     let (at, bytes) = bytes.split_first_chunk::<8>().ok_or_else(wrong)?;
@@ -65,7 +67,7 @@ pub(crate) fn decode(text: &str, about: &str) -> Result<SearchPosition, Invalid>
     let id = JobId::new(u64::from_be_bytes(*id)).ok_or_else(wrong)?;
     let (priority, at) = (i32::from_be_bytes(*priority), i64::from_be_bytes(*at));
     let after = Some(Cursor { priority, at: Time::from_millis(at), id });
-    Ok(SearchPosition { part, after })
+    Ok(SearchPosition { term, part, after })
 }
 
 #[cfg(test)]
@@ -76,10 +78,10 @@ mod tests {
     fn a_cursor_is_valid_only_for_its_own_list() {
         let about = "state:ready queue:mail";
         let after = Some(Cursor { priority: -5, at: Time::from_millis(7), id: JobId(9) });
-        let position = SearchPosition { part: 258, after };
+        let position = SearchPosition { term: 7, part: 258, after };
         let text = encode(position, about);
         assert_eq!(decode(&text, about), Ok(position));
-        let start = SearchPosition { part: 3, after: None };
+        let start = SearchPosition { term: 0, part: 3, after: None };
         assert_eq!(decode(&encode(start, about), about), Ok(start));
         assert!(decode(&text, "state:ready kind:mail").is_err());
         for n in 0..text.len() {

@@ -35,6 +35,7 @@ pub const fn status(code: Code) -> StatusCode {
         | Code::LimitRange
         | Code::CostRange
         | Code::FairField
+        | Code::IndexField
         | Code::VersionInvalid
         | Code::VersionRequirement
         | Code::FilterSyntax

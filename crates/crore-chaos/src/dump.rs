@@ -20,7 +20,7 @@ pub(crate) async fn dump(dir: &Path, segment_bytes: u64) -> Result<StoreDump, Er
     for state in State::ALL {
         let mut after = None;
         loop {
-            let query = ListQuery { state, queue: None, kind: None, after, n: PAGE };
+            let query = ListQuery { state, queue: None, kind: None, key: None, after, n: PAGE };
             let page = store.list(query).await?;
             jobs.extend(page.jobs.iter().map(DumpedJob::of));
             after = page.next;

@@ -87,6 +87,8 @@ codes! {
     CostRange = "cost-range",
     /// Invalid field to share a queue by; `at` is the offset of the error
     FairField = "fair-field",
+    /// Invalid field to index; `at` is the offset of the error
+    IndexField = "index-field",
     /// Not a version: one to three numbers such as `2.3.1`, without a pre-release; `at` is the offset of the error
     VersionInvalid = "version-invalid",
     /// Not a requirement of versions, such as `>=2.3 <3`; `at` is the offset of the error

@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use crate::event::{AwaitedEvent, EventWait};
 use crate::fair::FairKey;
 use crate::id::{Delivery, GroupId, JobId, OwnerId, Revision};
+use crate::index::IndexKey;
 use crate::limit::LimitKey;
 use crate::name::Name;
 use crate::payload::Payload;
@@ -55,6 +56,19 @@ impl State {
     /// Whether this is a final state.
     pub const fn has_ended(self) -> bool {
         matches!(self, Self::Done | Self::Dead | Self::Cancelled)
+    }
+
+    /// The word for the state, in filters, metrics and responses.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Waiting => "waiting",
+            Self::Scheduled => "scheduled",
+            Self::Ready => "ready",
+            Self::Running => "running",
+            Self::Done => "done",
+            Self::Dead => "dead",
+            Self::Cancelled => "cancelled",
+        }
     }
 }
 
@@ -260,6 +274,9 @@ pub struct Spec {
     /// is not shared.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fair: Option<FairKey>,
+    /// The index keys of its payload; computed from the queue's settings at push. `None`: it has none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub index: Option<Arc<[IndexKey]>>,
     /// The follow-up that is pushed if the job is not started by its deadline.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub on_expired: Option<Box<NewJob>>,
@@ -309,6 +326,7 @@ impl Spec {
             trace: None,
             pusher: None,
             fair: None,
+            index: None,
             on_expired: None,
             worker_version: None,
             replay_of: None,
@@ -523,6 +541,13 @@ pub struct Seen {
     /// When the lease ends, if the decision depends on it. A renewal does not change the revision, so it
     /// makes no report stale, but it invalidates a decision that the lease has lapsed.
     pub lease_until: Option<Time>,
+}
+
+impl Live {
+    /// The error of the newest delivery that has one.
+    pub fn newest_error(&self) -> Option<&Arc<str>> {
+        self.history.iter().find_map(|attempt| attempt.error.as_ref())
+    }
 }
 
 impl Job {

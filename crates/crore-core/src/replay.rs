@@ -83,6 +83,7 @@ impl ReplayEdits {
             trace: None,
             pusher: None,
             fair: None,
+            index: None,
             on_expired: None,
             worker_version,
             replay_of: Some(job.id),

@@ -24,11 +24,13 @@ pub enum JobCounter {
     Cancelled,
     /// A lease expired without a report.
     Lapsed,
+    /// A job was not started by its deadline, and is counted as cancelled, too.
+    Expired,
 }
 
 impl JobCounter {
     /// Every counter.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 9] = [
         Self::Pushed,
         Self::Started,
         Self::Done,
@@ -37,6 +39,7 @@ impl JobCounter {
         Self::Dead,
         Self::Cancelled,
         Self::Lapsed,
+        Self::Expired,
     ];
 }
 

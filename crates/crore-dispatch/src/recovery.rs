@@ -69,6 +69,7 @@ impl DispatcherState {
                 state: State::Running,
                 queue: queue.clone(),
                 kind: None,
+                key: None,
                 after,
                 n: PAGE,
             };

@@ -18,6 +18,12 @@ pub(crate) fn check_definitions(definitions: &[Define]) -> Result<(), Error> {
         );
         return Err(Invalid::new(Code::CostRange, "limit", message).into());
     }
+    let is_indexed = |define: &Define| matches!(&define.action, DefineAction::Set(RegistryValue::Queue(queue)) if queue.index.is_some());
+    if let Some(define) = definitions.iter().find(|define| is_indexed(define)) {
+        let message =
+            format!("queue `{}`: this store has no index; use the embedded store", define.name);
+        return Err(Invalid::new(Code::IndexField, "index", message).into());
+    }
     match definitions.iter().find(|define| is_shared(define)) {
         None => Ok(()),
         Some(define) => {
@@ -101,7 +107,8 @@ mod tests {
     use crore_core::machine::{JobEvent, decide};
     use crore_core::version::VersionRequirement;
     use crore_core::{
-        AwaitedEvent, GroupId, Job, JobId, Live, Name, Payload, Revision, Span, Time,
+        AwaitedEvent, GroupId, IndexedField, Job, JobId, Live, Name, Payload, QueueIndex, Revision,
+        Span, Time,
     };
     use crore_store::registry::QueueSettings;
 
@@ -118,6 +125,18 @@ mod tests {
         let refused = check_definitions(&[define(QueueSettings::default()), shared]);
         let Err(Error::Invalid(invalid)) = refused else { panic!("accepted: {refused:?}") };
         assert_eq!((invalid.code, invalid.field.as_str()), (Code::FairField, "fair"));
+        assert!(invalid.message.contains("`mail`"), "{}", invalid.message);
+    }
+
+    #[test]
+    fn an_indexed_queue_is_refused_and_named() {
+        let fields = vec![IndexedField::parse("payload.customer").expect("a field")];
+        let index = Some(Arc::new(QueueIndex::new(fields).expect("an index")));
+        let name = Name::new("name", "mail").expect("a name");
+        let settings = QueueSettings { index, ..QueueSettings::default() };
+        let refused = check_definitions(&[Define::set(name, RegistryValue::Queue(settings))]);
+        let Err(Error::Invalid(invalid)) = refused else { panic!("accepted: {refused:?}") };
+        assert_eq!((invalid.code, invalid.field.as_str()), (Code::IndexField, "index"));
         assert!(invalid.message.contains("`mail`"), "{}", invalid.message);
     }
 

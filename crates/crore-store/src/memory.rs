@@ -192,6 +192,10 @@ impl Views for Memory {
         ready_future(self.run(|local, _| Ok(local.required_versions(queue.as_ref()))))
     }
 
+    fn has_index(&self) -> bool {
+        true
+    }
+
     fn paused_keys(&self, limit: Option<Name>, n: usize) -> StoreFuture<'_, Vec<PausedKey>> {
         ready_future(self.run(|local, now| Ok(local.paused_keys(limit.as_ref(), n, now))))
     }

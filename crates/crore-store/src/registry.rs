@@ -7,7 +7,7 @@ use crore_core::group::Group;
 use crore_core::limit::Limit;
 use crore_core::schedule::{Missed, Timing};
 use crore_core::settings::{Unlimited, section};
-use crore_core::{GroupId, Name, NewJob, Revision, Span, Time};
+use crore_core::{GroupId, Name, NewJob, QueueIndex, Revision, Span, Time};
 use serde::{Deserialize, Serialize};
 
 use crate::{Committed, StoreFuture, StorePart};
@@ -98,6 +98,8 @@ section! {
         paused: bool => false,
         /// How the queue shares its claims between the values of a field; `None`: jobs are claimed in order.
         fair: Option<Arc<FairShare>> => None,
+        /// The payload fields by which a search finds jobs of the queue without reading all of them; `None`: none.
+        index: Option<Arc<QueueIndex>> => None,
         /// Retention of done and cancelled jobs.
         keep_done: Span as done_for: Span = "24h",
         /// Maximum number of done jobs per queue, and of cancelled jobs per queue.

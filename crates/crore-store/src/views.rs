@@ -6,7 +6,9 @@ use crore_core::fair::FairKey;
 use crore_core::group::Group;
 use crore_core::limit::LimitKey;
 use crore_core::version::VersionRequirement;
-use crore_core::{Delivery, GroupId, Job, JobId, JobStats, Name, Restriction, Span, State, Time};
+use crore_core::{
+    Delivery, GroupId, IndexKey, Job, JobId, JobStats, Name, Restriction, Span, State, Time,
+};
 
 use crate::bug::planted;
 use crate::{StoreFuture, StorePart};
@@ -29,6 +31,11 @@ pub trait Views: StorePart {
     /// and running jobs by id; done, dead and cancelled jobs by end time, newest first, and larger
     /// ids first among equal times.
     fn list(&self, query: ListQuery) -> StoreFuture<'_, ListPage>;
+
+    /// Whether [`list`](Self::list) finds jobs by index key. Otherwise it ignores keys, and a search reads all jobs.
+    fn has_index(&self) -> bool {
+        false
+    }
 
     /// Returns the number of jobs by queue, kind and state, in this order, without zeros. The store
     /// maintains the counts; it does not compute them on demand.
@@ -242,13 +249,16 @@ pub struct ListQuery {
     pub queue: Option<Name>,
     /// Kind of the jobs; `None` means all.
     pub kind: Option<Name>,
+    /// Index key of the jobs ([`IndexKey::of_job`]); `None` means all. Only for a store that has an
+    /// [index](Views::has_index); others ignore it.
+    pub key: Option<IndexKey>,
     /// Where the previous page ended; `None` means the first page.
     pub after: Option<Cursor>,
     /// Maximum number of jobs.
     pub n: usize,
 }
 
-/// End of a page. Valid for the same state, queue and kind. Jobs that enter or leave the list
+/// End of a page. Valid for the same state, queue, kind and key. Jobs that enter or leave the list
 /// between pages may or may not appear; no job that stays in it is skipped or repeated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Cursor {

@@ -47,7 +47,7 @@ fn every_planted_mistake_is_caught() {
     let bugs = [
         "bug-1", "bug-2", "bug-3", "bug-4", "bug-5", "bug-6", "bug-7", "bug-8", "bug-9", "bug-10",
         "bug-40", "bug-41", "bug-42", "bug-44", "bug-46", "bug-50", "bug-51", "bug-52", "bug-53",
-        "bug-54", "bug-55", "bug-48", "bug-49", "bug-56", "bug-57", "bug-58",
+        "bug-54", "bug-55", "bug-48", "bug-49", "bug-56", "bug-57", "bug-58", "bug-60", "bug-61",
     ];
     let missed: Vec<&str> = bugs
         .into_iter()
@@ -71,7 +71,8 @@ fn every_planted_mistake_of_the_log_is_found_by_the_simulator() {
     set_hook(Box::new(|_| {}));
     let bugs = [
         "bug-11", "bug-12", "bug-13", "bug-14", "bug-15", "bug-16", "bug-17", "bug-18", "bug-19",
-        "bug-20", "bug-35", "bug-36", "bug-37", "bug-38", "bug-43", "bug-45", "bug-59", "bug-8",
+        "bug-20", "bug-35", "bug-36", "bug-37", "bug-38", "bug-43", "bug-45", "bug-59", "bug-62",
+        "bug-8",
     ];
     let from = fresh_seed();
     println!("seeds from {from}");

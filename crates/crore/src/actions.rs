@@ -16,7 +16,6 @@ use crate::engine::EngineInner;
 use crate::error::Error;
 use crate::jobs::Jobs;
 use crate::replay::BulkReplay;
-use crate::search::{SearchPlan, SearchPosition};
 
 /// Jobs per page of a bulk action. Other calls wait while a page is read and while it is changed.
 const PAGE: usize = 200;
@@ -201,11 +200,11 @@ impl Jobs<'_> {
             self.inner.check_changes(changes)?;
         }
         let search = filter.searched();
-        let (plan, now) = (SearchPlan::of(&search), self.inner.now());
+        let (plan, now) = (self.inner.search_plan(&search, None).await?, self.inner.now());
         let mut so_far = BulkProgress::default();
         // The action may move a job to a later state or position, where a later page lists it again.
         let mut visited = HashSet::new();
-        let mut position = Some(SearchPosition::default());
+        let mut position = Some(plan.start());
         while let Some(at) = position {
             let (mut jobs, next) = self.inner.planned_page(&plan, at, PAGE, now).await?;
             jobs.retain(|job| filter.covers(job) && visited.insert(job.id));

@@ -206,8 +206,7 @@ impl EngineInner {
         (begun_at, now): (Time, Time),
     ) {
         let PendingChange { job, change, .. } = pending;
-        if state == Some(job.live.state) && job.live.state.has_ended() {
-            // Only its result was taken.
+        if state == Some(job.live.state) && is_unseen(job, change) {
             return;
         }
         self.plan_upkeep_for(job, change, state, (begun_at, now));
@@ -303,6 +302,17 @@ impl EngineInner {
                 }
             }
         });
+    }
+}
+
+/// Whether a change that keeps the state of a job concerns nobody: the result of an ended job was taken, or only index keys
+/// were set.
+fn is_unseen(job: &Job, change: &Change) -> bool {
+    let NextRecord::Live(next) = &change.next else { return false };
+    match job.live.state {
+        State::Done | State::Dead | State::Cancelled => true,
+        State::Running => next.ended.is_none() && next.stop == job.live.stop,
+        State::Waiting | State::Scheduled | State::Ready => false,
     }
 }
 

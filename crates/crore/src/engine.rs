@@ -21,6 +21,7 @@ use crate::idempotency::Idempotency;
 use crate::limits::LimitCache;
 use crate::observer::EngineObserver;
 use crate::renewed_leases::AutoRenewedLeases;
+use crate::requirements::QueueRequirements;
 use crate::results::EndWaiters;
 use crate::running::RunningJobs;
 use crate::timers::Timers;
@@ -94,6 +95,7 @@ pub(crate) struct EngineInner {
     pub(crate) renewed_leases: AutoRenewedLeases,
     pub(crate) end_waiters: EndWaiters,
     pub(crate) limits: LimitCache,
+    pub(crate) requirements: QueueRequirements,
     pub(crate) handlers: HandlerCache,
     pub(crate) idempotency: Idempotency,
     pub(crate) observer: OnceLock<Arc<dyn EngineObserver>>,
@@ -185,6 +187,7 @@ impl Engine {
             renewed_leases: AutoRenewedLeases::default(),
             end_waiters: EndWaiters::default(),
             limits: LimitCache::default(),
+            requirements: QueueRequirements::default(),
             handlers: HandlerCache::default(),
             idempotency: Idempotency::default(),
             observer: OnceLock::new(),

@@ -337,15 +337,22 @@ impl EngineInner {
 
     /// The first jobs in a state.
     async fn first_in(&self, state: State) -> Result<Vec<Job>, Error> {
-        let query = ListQuery { state, queue: None, kind: None, after: None, n: MAX_JOBS_READ };
+        let query =
+            ListQuery { state, queue: None, kind: None, key: None, after: None, n: MAX_JOBS_READ };
         Ok(self.store.list(query).await?.jobs)
     }
 
     /// The number of ready jobs of its queue that come before a job.
     async fn behind(&self, job: &Job) -> Result<Option<Reason>, Error> {
         let queue = Some(job.spec.queue.clone());
-        let query =
-            ListQuery { state: State::Ready, queue, kind: None, after: None, n: MAX_JOBS_READ };
+        let query = ListQuery {
+            state: State::Ready,
+            queue,
+            kind: None,
+            key: None,
+            after: None,
+            n: MAX_JOBS_READ,
+        };
         let page = self.store.list(query).await?;
         if let Some(key) = &job.spec.fair {
             return Ok(self.shared(job, key, &page));

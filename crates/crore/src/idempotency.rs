@@ -271,6 +271,7 @@ fn comparable_spec(spec: &Spec) -> Spec {
         limits: Vec::new(),
         costs: None,
         fair: None,
+        index: None,
         group: None,
         after: Vec::new(),
         parent: None,

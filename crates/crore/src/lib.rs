@@ -131,6 +131,7 @@ mod queues;
 mod registry;
 mod renewed_leases;
 pub mod replay;
+mod requirements;
 pub mod resources;
 mod results;
 mod running;

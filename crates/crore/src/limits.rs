@@ -7,7 +7,7 @@ use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
 use crore_core::fair::{FairKey, FairShare};
 use crore_core::job::Spec;
 use crore_core::limit::{JobCharges, Limit, LimitKey, charges_for};
-use crore_core::{Invalid, Name, NewJob, Revision};
+use crore_core::{IndexKey, Invalid, Name, NewJob, QueueIndex, Revision};
 use crore_store::jobs::{Applied, StoreWrite};
 use crore_store::registry::{Define, DefineGuard, RegistryEntry, RegistryTable, RegistryValue};
 use crore_store::views::{HeldBack, PausedKey};
@@ -17,7 +17,8 @@ use crate::drop_guard::DropGuard;
 use crate::engine::EngineInner;
 use crate::error::Error;
 
-/// Cache of all limits and shared queues. A pushed job gets its limit keys and its fair key from it.
+/// Cache of all limits, shared queues and indexed fields. A pushed job gets its limit keys, its fair key and its index keys
+/// from it.
 #[derive(Debug, Default)]
 pub(crate) struct LimitCache {
     cached: RwLock<CachedLimits>,
@@ -32,6 +33,7 @@ pub(crate) struct KeyRules {
     /// Whether a limit counts costs.
     has_costs: bool,
     shares: BTreeMap<Name, Arc<FairShare>>,
+    indexes: BTreeMap<Name, Arc<QueueIndex>>,
 }
 
 impl KeyRules {
@@ -45,6 +47,15 @@ impl KeyRules {
 
     fn fair_key(&self, spec: &Spec) -> Option<FairKey> {
         self.shares.get(&spec.queue).map(|share| share.key(spec))
+    }
+
+    fn index_keys(&self, spec: &Spec) -> Option<Arc<[IndexKey]>> {
+        self.indexes.get(&spec.queue).and_then(|index| index.keys(spec))
+    }
+
+    /// The queues with indexed fields.
+    pub(crate) const fn indexes(&self) -> &BTreeMap<Name, Arc<QueueIndex>> {
+        &self.indexes
     }
 }
 
@@ -85,6 +96,7 @@ impl LimitCache {
         let all = self.all();
         let JobCharges { keys, costs, fault } = all.charges(spec);
         (spec.limits, spec.costs, spec.fair) = (keys, costs, all.fair_key(spec));
+        spec.index = all.index_keys(spec);
         fault.map_or(Ok(()), Err)
     }
 
@@ -92,7 +104,21 @@ impl LimitCache {
     pub(crate) fn has_keys(&self, spec: &Spec) -> bool {
         let all = self.all();
         let JobCharges { keys, costs, .. } = all.charges(spec);
-        keys == spec.limits && costs == spec.costs && all.fair_key(spec) == spec.fair
+        keys == spec.limits
+            && costs == spec.costs
+            && all.fair_key(spec) == spec.fair
+            && all.index_keys(spec) == spec.index
+    }
+
+    /// The index keys of a job, if it has others.
+    pub(crate) fn new_index_keys(&self, spec: &Spec) -> Option<Option<Arc<[IndexKey]>>> {
+        let keys = self.all().index_keys(spec);
+        (keys != spec.index).then_some(keys)
+    }
+
+    /// The index of a queue.
+    pub(crate) fn index(&self, queue: &Name) -> Option<Arc<QueueIndex>> {
+        self.cached().all.indexes.get(queue).cloned()
     }
 
     /// How a queue is shared.
@@ -261,7 +287,13 @@ impl EngineInner {
         self.load_limits().await
     }
 
-    /// Reloads the limits and shared queues from the store.
+    /// Reloads the definitions after a change that was not made by [`Self::change_limits`].
+    pub(crate) async fn reload_limits(&self) -> Result<(), Error> {
+        self.limits.changes.fetch_add(1, Ordering::AcqRel);
+        self.load_limits().await
+    }
+
+    /// Reloads the limits, shared queues and indexed fields from the store.
     pub(crate) async fn load_limits(&self) -> Result<(), Error> {
         let changes = self.limits.changes.load(Ordering::Acquire);
         let entries = self.entries(RegistryTable::Limits).await?.into_iter();
@@ -270,13 +302,15 @@ impl EngineInner {
             _ => None,
         });
         let queues = self.entries(RegistryTable::Queues).await?.into_iter();
-        let shares = queues.filter_map(|entry| match entry.value {
-            RegistryValue::Queue(settings) => Some((entry.name, settings.fair?)),
-            _ => None,
-        });
+        let (mut shares, mut indexes) = (BTreeMap::new(), BTreeMap::new());
+        for entry in queues {
+            let RegistryValue::Queue(settings) = entry.value else { continue };
+            shares.extend(settings.fair.map(|share| (entry.name.clone(), share)));
+            indexes.extend(settings.index.map(|index| (entry.name, index)));
+        }
         let limits: Vec<(Name, Limit)> = limits.collect();
         let has_costs = limits.iter().any(|(_, limit)| limit.cost.is_some());
-        self.limits.set(changes, KeyRules { limits, has_costs, shares: shares.collect() });
+        self.limits.set(changes, KeyRules { limits, has_costs, shares, indexes });
         Ok(())
     }
 }

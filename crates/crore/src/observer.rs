@@ -8,7 +8,7 @@
 use std::fmt::Debug;
 use std::sync::Arc;
 
-use crore_core::job::DeliveryEnd;
+use crore_core::job::{DeliveryEnd, EndReason};
 use crore_core::machine::{Change, NextRecord};
 use crore_core::{Job, JobId, Name, State, Time};
 use crore_store::StoreMetrics;
@@ -61,6 +61,8 @@ pub struct ObservedChange<'a> {
     pub error: Option<&'a str>,
     /// Its state after the change; `None`: it was removed.
     pub state: Option<State>,
+    /// Why it is dead or cancelled after the change.
+    pub why: Option<EndReason>,
     /// When the change was decided.
     pub begun_at: Time,
     /// When the change was durable.
@@ -86,7 +88,11 @@ impl<'a> ObservedChange<'a> {
             NextRecord::Gone if job.live.state == State::Running => (Some(DeliveryEnd::Done), None),
             NextRecord::Gone => (None, None),
         };
-        Self { job, ended, error, state, begun_at, at }
+        let why = match &change.next {
+            NextRecord::Live(next) => next.why,
+            NextRecord::Gone => None,
+        };
+        Self { job, ended, error, state, why, begun_at, at }
     }
 }
 

@@ -77,11 +77,13 @@ impl EngineInner {
         batch.check(&self.caps)?;
         self.ensure_limits_current().await?;
         self.ensure_handlers_current().await?;
+        self.refresh_requirements(&batch.jobs).await?;
         let now = self.now();
         let check = |index: usize, job: &NewJob| {
             refuse(index)?;
             job.check_from_caller(&self.caps, now)?;
-            self.check_costs(job)
+            self.check_costs(job)?;
+            self.requirements.admit(job)
         };
         let (mut batch, kept) = AcceptedJobs::of(batch, check);
         let limits = self.limits.all();

@@ -2,14 +2,16 @@
 
 use std::future::poll_fn;
 use std::pin::pin;
+use std::sync::Arc;
 use std::task::Poll;
 
-use crore_core::{Name, Span, State, Time};
+use crore_core::{Name, QueueIndex, Span, State, Time};
 use crore_store::registry::{
     Define, DefineGuard, QueueSettings, RegistryEntry, RegistryTable, RegistryValue,
 };
 use crore_store::views::ShareCount;
 
+use crate::drop_guard::DropGuard;
 use crate::engine::EngineInner;
 use crate::error::Error;
 use crate::events::{EventListener, EventType, ListenerItem};
@@ -62,7 +64,8 @@ impl Queues<'_> {
     }
 
     /// Sets the settings of a queue. If they change how it is shared, upkeep shortly applies this to jobs that are
-    /// already waiting.
+    /// already waiting. If they change its indexed fields, upkeep adds all jobs of the queue to the index; searches
+    /// use it when it is complete.
     pub async fn set(self, queue: Name, settings: QueueSettings) -> Result<(), Error> {
         self.inner.define_queue(queue, settings, DefineGuard::Any).await
     }
@@ -149,20 +152,57 @@ impl EngineInner {
     async fn define_queue(
         &self,
         queue: Name,
-        settings: QueueSettings,
+        mut settings: QueueSettings,
         guard: DefineGuard,
     ) -> Result<(), Error> {
         if let Some(fair) = &settings.fair {
             fair.check()?;
         }
         self.ensure_limits_current().await?;
-        let is_shared_as_before = self.limits.share(&queue) == settings.fair;
-        let set = Define::set(queue, RegistryValue::Queue(settings));
+        let before = self.limits.index(&queue);
+        settings.index = settings.index.take_if(|index| !index.fields().is_empty());
+        if let Some(index) = &mut settings.index {
+            index.check()?;
+            // Only upkeep completes an index.
+            *index = Arc::new(index.continuing(before.as_deref()));
+        }
+        let is_indexed_as_before = before == settings.index;
+        // Also on error: the change may have taken effect.
+        let _sweep = DropGuard::new(|| {
+            if !is_indexed_as_before {
+                self.start_index_sweep(&queue);
+            }
+        });
+        let is_as_before = is_indexed_as_before && self.limits.share(&queue) == settings.fair;
+        let set = Define::set(queue.clone(), RegistryValue::Queue(settings));
         let define = Define { guard, ..set };
-        if is_shared_as_before {
+        if is_as_before {
             self.define(define).await.map(drop)
         } else {
             self.change_limits(define).await.map(drop)
+        }
+    }
+
+    /// Records that all jobs of a queue have the keys of this index, unless it has been changed.
+    pub(crate) async fn complete_index(
+        &self,
+        queue: Name,
+        index: &QueueIndex,
+    ) -> Result<(), Error> {
+        loop {
+            let (mut settings, guard) = self.queue_entry(&queue).await?;
+            if settings.index.as_deref().is_none_or(|now| now.fields() != index.fields()) {
+                return Ok(());
+            }
+            settings.index = Some(Arc::new(index.completed()));
+            let set = Define::set(queue.clone(), RegistryValue::Queue(settings));
+            match self.define(Define { guard, ..set }).await {
+                Err(Error::Refused { .. }) => {}
+                defined => {
+                    defined?;
+                    return self.reload_limits().await;
+                }
+            }
         }
     }
 

@@ -3,16 +3,21 @@
 
 use std::sync::Arc;
 
-use crore_core::filter::TimeRange;
-use crore_core::{Code, Invalid, Job, JobId, Name, Restriction, SearchFilter, Span, State, Time};
+use crore_core::filter::{IndexLookup, TimeRange};
+use crore_core::{
+    Code, IndexKey, Invalid, Job, JobId, Name, Restriction, SearchFilter, Span, State, Time,
+};
 use crore_store::jobs::JobSelector;
 use crore_store::views::{Cursor, ListQuery};
 
+use crate::bug::planted;
 use crate::engine::{Engine, EngineInner};
 use crate::error::Error;
 
 /// Jobs read at once while scanning. Other calls wait while they are read.
 const PAGE: usize = 200;
+/// Minimum number of jobs read at once by index key: some may not match.
+const LEAST_PAGE: usize = 32;
 /// Maximum number of lists that a search visits one after the other. Beyond it, kinds and then queues are tested job
 /// by job.
 const MAX_PARTS: usize = 256;
@@ -50,7 +55,9 @@ impl Default for SearchBudget {
 /// Where a page ended. Valid for the same filter. Jobs that change between pages may or may not appear.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct SearchPosition {
-    /// The part of the search, from 0: a state with a queue and a kind, or an id.
+    /// The term of the filter whose index keys the search reads, from 1; 0: it reads whole lists.
+    pub term: u8,
+    /// The part of the search, from 0: a state with a queue, a kind and an index key, or an id.
     pub part: u16,
     /// The last job that was read in this part.
     pub after: Option<Cursor>,
@@ -72,6 +79,7 @@ pub struct SearchPage {
 pub(crate) struct SearchPlan {
     filter: SearchFilter,
     access: SearchAccess,
+    lookup: Option<IndexLookup>,
 }
 
 /// The lookups of a plan, in order.
@@ -82,12 +90,31 @@ enum SearchAccess {
 }
 
 impl SearchPlan {
-    pub(crate) fn of(filter: &SearchFilter) -> Self {
+    fn of(filter: &SearchFilter, lookup: Option<IndexLookup>) -> Self {
         let access = match filter.ids() {
             Some(ids) => SearchAccess::Ids(ids),
-            None => SearchAccess::Lists(parts(filter)),
+            None => SearchAccess::Lists(parts(filter, lookup.as_ref())),
         };
-        Self { filter: filter.clone(), access }
+        Self { filter: filter.clone(), access, lookup }
+    }
+
+    /// Where the plan begins.
+    pub(crate) fn start(&self) -> SearchPosition {
+        SearchPosition { term: term_number(self.lookup.as_ref()), ..SearchPosition::default() }
+    }
+
+    /// Whether a job that is found in a part is not found in an earlier part with another key, too.
+    fn is_first(&self, part: u16, job: &Job) -> bool {
+        let (SearchAccess::Lists(parts), Some(lookup)) = (&self.access, &self.lookup) else {
+            return true;
+        };
+        let key = parts.get(usize::from(part)).and_then(|part| part.key);
+        let earlier = lookup.keys.iter().take_while(|it| Some(**it) != key);
+        if lookup.keys.len() < 2 || earlier.clone().next().is_none() {
+            return true;
+        }
+        let of_job = IndexKey::of_job(job);
+        !earlier.clone().any(|key| of_job.contains(key)) || planted!("bug-34")
     }
 
     fn len(&self) -> usize {
@@ -104,11 +131,13 @@ struct SearchPart {
     state: State,
     queue: Option<Name>,
     kind: Option<Name>,
+    key: Option<IndexKey>,
 }
 
 impl Engine {
     /// Searches for jobs. State, queue and kind, ids, the end of ended jobs and the due time of scheduled ones are
-    /// looked up in indexes; other terms are tested on each job that the indexes select.
+    /// looked up in indexes, and so are values of labels, fingerprints of errors, and payload fields that all named
+    /// queues [index](crore_core::QueueIndex). Other terms are tested on each job that the indexes select.
     ///
     /// ```
     /// use crore::core::SearchFilter;
@@ -134,10 +163,10 @@ impl Engine {
             let message = format!("`{}` is out of range: 1 to {max}", search.n);
             return Err(Invalid::new(Code::CountRange, "n", message).into());
         }
-        let plan = SearchPlan::of(&search.filter);
+        let plan = self.inner.search_plan(&search.filter, search.after).await?;
         let start = self.inner.now();
         let mut scan = Scan { search, now: start, jobs: Vec::new(), read: 0, scanned: 0 };
-        let mut position = Some(search.after.unwrap_or_default());
+        let mut position = Some(search.after.unwrap_or_else(|| plan.start()));
         while let Some(at) = position {
             let is_spent = scan.read >= search.budget.jobs
                 || (scan.read > 0 && self.inner.now().since(start) >= search.budget.time);
@@ -151,6 +180,46 @@ impl Engine {
 }
 
 impl EngineInner {
+    /// The plan of a search, or of its continuation behind a position.
+    pub(crate) async fn search_plan(
+        &self,
+        filter: &SearchFilter,
+        after: Option<SearchPosition>,
+    ) -> Result<SearchPlan, Error> {
+        if filter.ids().is_some() || !self.store.has_index() {
+            return Ok(SearchPlan::of(filter, None));
+        }
+        self.ensure_limits_current().await?;
+        let mut lookups = filter.lookups().into_iter();
+        let lookup = match after {
+            None => lookups.find(|lookup| self.can_look_up(filter, lookup)),
+            Some(SearchPosition { term: 0, .. }) => None,
+            Some(SearchPosition { term, .. }) => {
+                let same = lookups.find(|lookup| term_number(Some(lookup)) == term);
+                let same = same.filter(|lookup| self.can_look_up(filter, lookup));
+                Some(same.ok_or_else(|| {
+                    let message =
+                        "the index that the search used has been changed; start the search again";
+                    Invalid::new(Code::CursorInvalid, "cursor", message)
+                })?)
+            }
+        };
+        Ok(SearchPlan::of(filter, lookup))
+    }
+
+    /// Whether all jobs that can match are under the keys of a lookup.
+    fn can_look_up(&self, filter: &SearchFilter, lookup: &IndexLookup) -> bool {
+        if filter.states().len() * lookup.keys.len() > MAX_PARTS {
+            return false;
+        }
+        let Some(field) = &lookup.field else { return true };
+        let is_complete = |queue: &Name| {
+            let index = self.limits.index(queue);
+            index.is_some_and(|index| index.is_complete_for(field) || planted!("bug-63"))
+        };
+        filter.queues().is_some_and(|queues| queues.iter().all(is_complete))
+    }
+
     /// Reads the next jobs of a search. Returns where they end, or `None` if there are no more.
     async fn scan(
         &self,
@@ -159,16 +228,21 @@ impl EngineInner {
         at: SearchPosition,
     ) -> Result<Option<SearchPosition>, Error> {
         let room = scan.search.n - scan.jobs.len();
-        let mut n = if scan.search.is_indexed() { room } else { PAGE };
+        let mut n = match scan.search.is_indexed(plan) {
+            true if plan.lookup.is_some() => room.max(LEAST_PAGE),
+            true => room,
+            false => PAGE,
+        };
         n = n.min(scan.search.budget.jobs - scan.read).max(1);
         // A page with more matching jobs than there is room for is read again up to the last of them, because only
         // the store knows the cursor of a job.
         loop {
             let (jobs, next) = self.planned_page(plan, at, n, scan.now).await?;
-            match scan.excess(&jobs, room) {
+            let is_new = |job: &Job| plan.is_first(at.part, job);
+            match scan.excess(&jobs, room, is_new) {
                 Some(fewer) => n = fewer,
                 None => {
-                    scan.take(jobs);
+                    scan.take(jobs, is_new);
                     return Ok(next);
                 }
             }
@@ -196,8 +270,8 @@ impl EngineInner {
                 let Some(list) = parts.get(part) else { return Ok((Vec::new(), None)) };
                 let range = list.range(&plan.filter, now);
                 let after = at.after.or_else(|| list.start(range));
-                let SearchPart { state, queue, kind } = list.clone();
-                let page = self.store.list(ListQuery { state, queue, kind, after, n }).await?;
+                let SearchPart { state, queue, kind, key } = list.clone();
+                let page = self.store.list(ListQuery { state, queue, kind, key, after, n }).await?;
                 let is_past = page.jobs.last().is_some_and(|job| list.is_past(job, range));
                 if let Some(after) = page.next.filter(|_| !is_past) {
                     return Ok((page.jobs, Some(SearchPosition { after: Some(after), ..at })));
@@ -206,7 +280,7 @@ impl EngineInner {
             }
         };
         let next = u16::try_from(next).ok().filter(|_| next < plan.len());
-        Ok((jobs, next.map(|part| SearchPosition { part, after: None })))
+        Ok((jobs, next.map(|part| SearchPosition { part, after: None, ..at })))
     }
 }
 
@@ -223,18 +297,20 @@ struct Scan<'a> {
 
 impl Scan<'_> {
     /// How many jobs of a page to read instead, if more of them match than there is room for.
-    fn excess(&self, jobs: &[Job], room: usize) -> Option<usize> {
+    fn excess(&self, jobs: &[Job], room: usize, is_new: impl Fn(&Job) -> bool) -> Option<usize> {
         let matching = jobs.iter().enumerate();
-        let mut matching = matching.filter(|(_, job)| self.search.matches(job, self.now));
+        let mut matching =
+            matching.filter(|(_, job)| self.search.matches(job, self.now) && is_new(job));
         let (last, _) = matching.nth(room - 1)?;
         matching.next().map(|_| last + 1)
     }
 
     /// Keeps the matching jobs of a page.
-    fn take(&mut self, jobs: Vec<Job>) {
+    fn take(&mut self, jobs: Vec<Job>, is_new: impl Fn(&Job) -> bool) {
         self.read += jobs.len();
         self.scanned += jobs.iter().filter(|job| self.search.covers(job)).count();
-        let matching = jobs.into_iter().filter(|job| self.search.matches(job, self.now));
+        let matching =
+            jobs.into_iter().filter(|job| self.search.matches(job, self.now) && is_new(job));
         self.jobs.extend(matching);
     }
 
@@ -253,9 +329,10 @@ impl JobSearch {
         within.is_none_or(|within| within.covers(&job.spec.queue, &job.spec.kind))
     }
 
-    /// Whether every job of the visited lists matches.
-    fn is_indexed(&self) -> bool {
-        self.within.is_none() && self.filter.is_indexed()
+    /// Whether nearly every job of the visited lists matches.
+    fn is_indexed(&self, plan: &SearchPlan) -> bool {
+        let lookup = plan.lookup.as_ref().map(|lookup| lookup.term);
+        self.within.is_none() && self.filter.is_indexed(lookup)
     }
 }
 
@@ -291,29 +368,39 @@ impl SearchPart {
     }
 }
 
+/// The number of a lookup in a [position](SearchPosition).
+fn term_number(lookup: Option<&IndexLookup>) -> u8 {
+    lookup.map_or(0, |lookup| u8::try_from(lookup.term + 1).unwrap_or(u8::MAX))
+}
+
 /// The lists that can have matching jobs, in order.
-fn parts(filter: &SearchFilter) -> Vec<SearchPart> {
+fn parts(filter: &SearchFilter, lookup: Option<&IndexLookup>) -> Vec<SearchPart> {
+    let keys = lookup.map_or(vec![None], |lookup| lookup.keys.iter().copied().map(Some).collect());
     let some = |names: Option<Vec<Name>>| match names {
         Some(names) => names.into_iter().map(Some).collect(),
         None => vec![None],
     };
     let states = filter.states();
     let (mut queues, mut kinds) = (some(filter.queues()), some(filter.kinds()));
-    if states.len() * queues.len() * kinds.len() > MAX_PARTS {
+    let lists = states.len() * keys.len();
+    if lists * queues.len() * kinds.len() > MAX_PARTS {
         kinds = vec![None];
     }
-    if states.len() * queues.len() > MAX_PARTS {
+    if lists * queues.len() > MAX_PARTS {
         queues = vec![None];
     }
     let mut parts = Vec::new();
     for state in states {
         for queue in &queues {
-            let part = |kind: &Option<Name>| SearchPart {
-                state,
-                queue: queue.clone(),
-                kind: kind.clone(),
-            };
-            parts.extend(kinds.iter().map(part));
+            for kind in &kinds {
+                let part = |key: &Option<IndexKey>| SearchPart {
+                    state,
+                    queue: queue.clone(),
+                    kind: kind.clone(),
+                    key: *key,
+                };
+                parts.extend(keys.iter().map(part));
+            }
         }
     }
     parts

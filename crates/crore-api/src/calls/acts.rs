@@ -140,7 +140,7 @@ fn why(act: &JobAction, refusal: Refusal, state: Option<State>) -> String {
         return "was changed by another call; retry".to_owned();
     };
     if refusal == Refusal::Nothing {
-        return format!("is {} and has already been asked to stop", state_text(state));
+        return format!("is {} and has already been asked to stop", state.word());
     }
     let verb = match act {
         JobAction::Cancel => "cancelled",
@@ -148,17 +148,11 @@ fn why(act: &JobAction, refusal: Refusal, state: Option<State>) -> String {
         JobAction::Delete => "deleted",
         JobAction::Change(_) => "changed",
     };
-    let states: Vec<_> = act.states().iter().copied().map(state_text).collect();
+    let states: Vec<_> = act.states().iter().map(|state| state.word()).collect();
     let (last, others) =
-        states.split_last().map_or((String::new(), &[][..]), |(l, o)| (l.clone(), o));
-    let now = state_text(state);
+        states.split_last().map_or(("", &[][..]), |(last, others)| (*last, others));
+    let now = state.word();
     format!("is {now} and cannot be {verb}; only {} and {last} jobs can", others.join(", "))
-}
-
-/// The name of a state in the API.
-pub(super) fn state_text(state: State) -> String {
-    let text = serde_json::to_value(enums::State::from(state)).unwrap_or_default();
-    text.as_str().unwrap_or_default().to_owned()
 }
 
 const fn progress(progress: BulkProgress) -> wire::Progress {

@@ -6,10 +6,11 @@ use std::sync::Arc;
 use crore::store::registry::{QueueSettings, RegistryEntry, RegistryValue};
 use crore::store::views::{JobCount, ShareCount};
 use crore_core::fair::{FairField, FairShare};
-use crore_core::{Code, Invalid, Name};
+use crore_core::index::MAX_INDEXED_FIELDS;
+use crore_core::{Code, IndexedField, Invalid, Name, QueueIndex};
 use crore_wire::api::enums;
 use crore_wire::api::queues::{
-    ChangeQueue, Drained, Queue, QueueShare, Queues, QueuesQuery, ShareSize,
+    ChangeQueue, Drained, Queue, QueueIndexField, QueueShare, Queues, QueuesQuery, ShareSize,
 };
 use crore_wire::units::{Moment, Period};
 
@@ -110,6 +111,7 @@ impl Api {
             }
         }
         let fair = changes.fair.map(|fair| fair.map(share_of).transpose()).transpose()?;
+        let index = changes.index.map(|fields| index_of(fields.as_deref())).transpose()?;
         let or_unlimited = |n: Option<u64>| n.unwrap_or(u64::MAX);
         let change = move |settings: &mut QueueSettings| {
             settings.keep_done = changes.keep_done.map_or(settings.keep_done, |keep| keep.0);
@@ -118,6 +120,9 @@ impl Api {
             settings.max_dead = changes.max_dead.map_or(settings.max_dead, or_unlimited);
             if let Some(fair) = &fair {
                 settings.fair.clone_from(fair);
+            }
+            if let Some(index) = &index {
+                settings.index.clone_from(index);
             }
         };
         let accepts = |entry: Option<&RegistryEntry>| if_match.accepts(entry);
@@ -160,10 +165,7 @@ impl Api {
 }
 
 fn add(states: &mut States, count: &JobCount) {
-    let state = serde_json::to_value(enums::State::from(count.state)).ok();
-    if let Some(state) = state.as_ref().and_then(|state| state.as_str()) {
-        *states.entry(state.to_owned()).or_default() += count.n;
-    }
+    *states.entry(count.state.word().to_owned()).or_default() += count.n;
 }
 
 /// The checked share of a request.
@@ -177,6 +179,26 @@ fn shown_share(share: &FairShare) -> QueueShare {
     QueueShare { by: share.by.to_string(), weights: share.weights.clone() }
 }
 
+/// The checked index of a request; `None`: no field is indexed.
+fn index_of(fields: Option<&[String]>) -> Result<Option<Arc<QueueIndex>>, Invalid> {
+    let Some(fields) = fields.filter(|fields| !fields.is_empty()) else { return Ok(None) };
+    if fields.len() > MAX_INDEXED_FIELDS {
+        let n = fields.len();
+        let message = format!("{n} fields, at most {MAX_INDEXED_FIELDS} are allowed");
+        return Err(Invalid::new(Code::CountRange, "index", message));
+    }
+    let fields: Result<_, Invalid> = fields.iter().map(|text| IndexedField::parse(text)).collect();
+    QueueIndex::new(fields?).map(|index| Some(Arc::new(index)))
+}
+
+fn shown_index(index: &QueueIndex) -> Vec<QueueIndexField> {
+    let shown = |field: &IndexedField| QueueIndexField {
+        field: field.to_string(),
+        complete: index.is_complete_for(field),
+    };
+    index.fields().iter().map(shown).collect()
+}
+
 fn queue(name: &Name, settings: &QueueSettings, counts: States) -> Queue {
     Queue {
         name: name.to_string(),
@@ -187,6 +209,7 @@ fn queue(name: &Name, settings: &QueueSettings, counts: States) -> Queue {
         keep_dead: Period(settings.keep_dead),
         max_dead: Some(settings.max_dead).filter(|n| *n < u64::MAX),
         fair: settings.fair.as_deref().map(shown_share),
+        index: settings.index.as_deref().map(shown_index).unwrap_or_default(),
         oldest_at: None,
         workers: 0,
         slots: 0,

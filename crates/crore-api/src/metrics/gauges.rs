@@ -52,7 +52,7 @@ impl Gauges {
             }
             let is_shown = queues.has_own_series(&count.queue);
             let queue = if is_shown { count.queue.as_str() } else { OTHERS };
-            *gauges.jobs.entry((queue.to_owned(), state_text(count.state))).or_default() += count.n;
+            *gauges.jobs.entry((queue.to_owned(), count.state.word())).or_default() += count.n;
             match count.state {
                 State::Running => gauges.leases += count.n,
                 State::Ready if is_shown => {
@@ -73,7 +73,7 @@ impl Gauges {
             gauges.oldest.push((queue.to_string(), age));
             // States without jobs are shown as zero.
             for state in State::ALL {
-                gauges.jobs.entry((queue.to_string(), state_text(state))).or_default();
+                gauges.jobs.entry((queue.to_string(), state.word())).or_default();
             }
         }
         gauges.store = engine.telemetry().store_metrics();
@@ -94,7 +94,7 @@ async fn oldest(engine: &Engine, queue: &Name) -> Result<Option<Time>, crore::Er
     let (mut after, mut oldest) = (None, None);
     for _ in 0..PRIORITIES {
         let queue = Some(queue.clone());
-        let query = ListQuery { state: State::Ready, queue, kind: None, after, n: 1 };
+        let query = ListQuery { state: State::Ready, queue, kind: None, key: None, after, n: 1 };
         let page = engine.list(query).await?;
         let Some(job) = page.jobs.first() else { break };
         let since = job.live.due.max(job.live.pushed_at);
@@ -104,18 +104,6 @@ async fn oldest(engine: &Engine, queue: &Name) -> Result<Option<Time>, crore::Er
         after = last.map(|id| Cursor { priority: job.spec.priority, at: Time::MAX, id });
     }
     Ok(oldest)
-}
-
-pub(crate) const fn state_text(state: State) -> &'static str {
-    match state {
-        State::Waiting => "waiting",
-        State::Scheduled => "scheduled",
-        State::Ready => "ready",
-        State::Running => "running",
-        State::Done => "done",
-        State::Dead => "dead",
-        State::Cancelled => "cancelled",
-    }
 }
 
 /// Encodes a gauge with labels.

@@ -26,7 +26,6 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::{Metric, Registry};
 
 use gauges::Gauges;
-pub(crate) use gauges::state_text;
 pub use process::ProcessUsage;
 use queues::QueueMetrics;
 use requests::RequestMetrics;

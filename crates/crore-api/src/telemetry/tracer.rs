@@ -261,6 +261,6 @@ const fn delivery_end_text(ended: DeliveryEnd) -> &'static str {
 const fn state(state: Option<State>) -> &'static str {
     match state {
         None => "gone",
-        Some(state) => crate::metrics::state_text(state),
+        Some(state) => state.word(),
     }
 }

@@ -82,7 +82,7 @@ fn exercise(store: &Embedded) {
     for state in State::ALL {
         let page = run(
             store,
-            store.list(ListQuery { state, queue: None, kind: None, after: None, n: 50 }),
+            store.list(ListQuery { state, queue: None, kind: None, key: None, after: None, n: 50 }),
         );
         ids.extend(page.into_iter().flat_map(|page| page.jobs).map(|job| job.id));
     }

@@ -144,6 +144,7 @@ impl ObservedStore {
             JobEventOp::Delete => JobEvent::Delete,
             JobEventOp::Prune => JobEvent::Prune,
             JobEventOp::TakeResult => JobEvent::TakeResult,
+            JobEventOp::Index(keys) => JobEvent::Index(samples::payload_keys(keys)),
             JobEventOp::Edit { queue, priority, limits, due } => {
                 let mut spec = Spec::clone(&job.spec);
                 spec.queue = queue.map_or(spec.queue, samples::queue);
@@ -159,7 +160,7 @@ impl ObservedStore {
 
     fn report(&self, outcome: PlannedOutcome, then: &[PlannedJob]) -> Report {
         let failed = |detail: bool, again| Outcome::Failed {
-            error: "it's \"broken\"".into(),
+            error: samples::ERROR.into(),
             detail: detail.then(|| Payload::json("[1]")),
             again,
         };

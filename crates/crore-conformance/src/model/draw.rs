@@ -228,14 +228,15 @@ fn plan() -> BoxedStrategy<PlannedJob> {
         option::weighted(0.4, unique()),
         option::weighted(0.2, (0..2_u8, 0..3_u8)),
         limits(),
-        option::weighted(0.3, 0..samples::REQUIRED.len() as NameIndex),
+        lanes_and_indexes(),
         (option::weighted(0.3, awaited()), option::weighted(0.4, group_pick())),
         after(),
         policy(),
     );
     (position, keys)
         .prop_map(|((queue, kind, priority, payload, (due, deadline)), keys)| {
-            let (unique, client_id, limits, worker_version, (event, group), after, policy) = keys;
+            let (unique, client_id, limits, marks, (event, group), after, policy) = keys;
+            let (worker_version, fair, label, index) = marks;
             PlannedJob {
                 queue,
                 kind,
@@ -247,6 +248,9 @@ fn plan() -> BoxedStrategy<PlannedJob> {
                 client_id,
                 limits,
                 worker_version,
+                fair,
+                label,
+                index,
                 event,
                 group,
                 after,
@@ -254,6 +258,22 @@ fn plan() -> BoxedStrategy<PlannedJob> {
             }
         })
         .boxed()
+}
+
+/// A required version, a fair key, a label and index keys.
+fn lanes_and_indexes()
+-> impl Strategy<Value = (Option<NameIndex>, Option<NameIndex>, Option<NameIndex>, Vec<NameIndex>)>
+{
+    (
+        option::weighted(0.3, 0..samples::REQUIRED.len() as NameIndex),
+        option::weighted(0.6, 0..3_u8),
+        option::weighted(0.5, 0..samples::INDEXED),
+        index_keys(),
+    )
+}
+
+fn index_keys() -> impl Strategy<Value = Vec<NameIndex>> {
+    subsequence((0..samples::INDEXED).collect::<Vec<_>>(), 0..=2)
 }
 
 fn basis() -> impl Strategy<Value = DecisionBasis> {
@@ -271,6 +291,7 @@ fn act() -> impl Strategy<Value = WriteOp> {
     let by_hand = prop_oneof![
         3 => select(vec![JobEventOp::Cancel, JobEventOp::Retry, JobEventOp::Delete, JobEventOp::Prune, JobEventOp::TakeResult]),
         1 => edit(),
+        1 => index_keys().prop_map(JobEventOp::Index),
     ];
     let decide = |on: BoxedStrategy<EventTarget>, what: BoxedStrategy<JobEventOp>| {
         (on, basis(), what).prop_map(|(on, basis, what)| WriteOp::Decide { on, basis, what })
@@ -377,8 +398,9 @@ fn upkeep() -> impl Strategy<Value = UpkeepOp> {
 
 fn view() -> impl Strategy<Value = ViewOp> {
     let queue = || option::of(0..QUEUES);
-    let list = (select(State::ALL.to_vec()), queue(), option::of(0..KINDS), 1..4_usize)
-        .prop_map(|(state, queue, kind, n)| ViewOp::List { state, queue, kind, n });
+    let key = option::of(0..3 * samples::INDEXED);
+    let list = (select(State::ALL.to_vec()), queue(), option::of(0..KINDS), key, 1..4_usize)
+        .prop_map(|(state, queue, kind, key, n)| ViewOp::List { state, queue, kind, key, n });
     let shapes = vec![StatsShape::OverTime, StatsShape::BySeries];
     let ages = vec![Span::ZERO, MINUTE, HOUR, HOUR.times(24 * 500)];
     let job_stats = (

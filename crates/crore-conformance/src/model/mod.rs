@@ -69,3 +69,10 @@ pub fn check_jobs<S: Jobs + Registry>(cases: u32, ops: usize, make: impl AsyncFn
 pub fn check_store<S: Store>(cases: u32, ops: usize, make: impl AsyncFn() -> Subject<S>) {
     Trial::new(make, compared_store::whole, ModelReach::Whole).check(TrialSize { cases, ops });
 }
+
+/// The same for a store that is closed and opened again meanwhile. Turns of fair keys begin again then, so that jobs have
+/// none.
+pub fn check_reopened_store<S: Store>(cases: u32, ops: usize, make: impl AsyncFn() -> Subject<S>) {
+    let trial = Trial::new(make, compared_store::whole, ModelReach::Reopened);
+    trial.check(TrialSize { cases, ops });
+}

@@ -6,6 +6,7 @@ use crore_core::{AwaitedEvent, Delivery, EventId, GroupId, Job, JobId, Name, Rev
 
 use super::op::{DependencyPick, GroupPick, PlannedJob, StepsBack};
 use super::samples;
+use crore_core::fair::FairKey;
 use crore_core::job::Spec;
 use crore_core::push::{GroupRef, NewDependency, NewDependencyTarget, NewJob, UnsetFields};
 use crore_store::registry::RegistryTable;
@@ -130,6 +131,9 @@ fn spec(plan: &PlannedJob) -> Spec {
     spec.client_id = plan.client_id.map(samples::client_id);
     spec.limits = plan.limits.iter().copied().map(samples::limit_key).collect();
     spec.worker_version = plan.worker_version.map(|n| Box::new(samples::worker_version(n)));
+    spec.fair = plan.fair.map(|n| FairKey::new(Some(format!("f{n}").into())));
+    spec.labels.extend(plan.label.map(samples::label));
+    spec.index = samples::payload_keys(&plan.index);
     spec.wait_for = plan.event.map(|(name, timeout, on_timeout)| {
         Box::new(AwaitedEvent { name: samples::event(name), timeout, on_timeout })
     });

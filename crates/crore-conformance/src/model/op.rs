@@ -102,6 +102,8 @@ pub(super) enum ViewOp {
         state: State,
         queue: Option<NameIndex>,
         kind: Option<NameIndex>,
+        /// Index into [`samples::index_key`](super::samples::index_key).
+        key: Option<NameIndex>,
         n: usize,
     },
     Counts(Option<NameIndex>),
@@ -134,6 +136,11 @@ pub(super) struct PlannedJob {
     /// Limits, sorted by name, each with its key value.
     pub(super) limits: Vec<(NameIndex, Option<NameIndex>)>,
     pub(super) worker_version: Option<NameIndex>,
+    pub(super) fair: Option<NameIndex>,
+    /// The value of its label.
+    pub(super) label: Option<NameIndex>,
+    /// Its index keys.
+    pub(super) index: Vec<NameIndex>,
     pub(super) event: Option<(NameIndex, Option<Span>, OnEventTimeout)>,
     pub(super) group: Option<GroupPick>,
     pub(super) after: Vec<(DependencyPick, DependencyCondition)>,
@@ -261,6 +268,8 @@ pub(super) enum JobEventOp {
         limits: Option<Vec<(NameIndex, Option<NameIndex>)>>,
         due: Option<PlannedDue>,
     },
+    /// Sets the index keys.
+    Index(Vec<NameIndex>),
 }
 
 /// Outcome of a delivery.

@@ -123,10 +123,11 @@ impl Display for ViewOp {
                 queue.map_or(Ok(()), |queue| write!(f, " in q{queue}"))?;
                 kind.map_or(Ok(()), |kind| write!(f, " of k{kind}"))
             }
-            Self::List { state, queue, kind, n } => {
+            Self::List { state, queue, kind, key, n } => {
                 write!(f, "list {state:?} jobs by {n}")?;
                 queue.map_or(Ok(()), |queue| write!(f, " in q{queue}"))?;
-                kind.map_or(Ok(()), |kind| write!(f, " of k{kind}"))
+                kind.map_or(Ok(()), |kind| write!(f, " of k{kind}"))?;
+                key.map_or(Ok(()), |key| write!(f, " under index key {key}"))
             }
             Self::Counts(None) => f.write_str("count all"),
             Self::Counts(Some(queue)) => write!(f, "count q{queue}"),
@@ -164,6 +165,11 @@ impl Display for PlannedJob {
         }
         if let Some(version) = self.worker_version {
             write!(f, " for versions {}", samples::worker_version(version))?;
+        }
+        self.fair.map_or(Ok(()), |key| write!(f, " fair f{key}"))?;
+        self.label.map_or(Ok(()), |value| write!(f, " label v{value}"))?;
+        if !self.index.is_empty() {
+            write!(f, " index {:?}", self.index)?;
         }
         if let Some((name, timeout, then)) = self.event {
             write!(f, " waits for e{name}")?;

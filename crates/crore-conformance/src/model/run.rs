@@ -6,6 +6,7 @@ use std::fmt::{self, Write as _};
 use crore_core::{JobId, State};
 use crore_store::Error;
 use crore_store::jobs::JobSelector;
+use crore_store::views::ListQuery;
 use crore_testkit::FakeClock;
 
 use super::compared_store::{ComparedStore, StoreTraits};
@@ -167,7 +168,9 @@ impl ComparedStore<'_> {
             let required = NormalResponse::RequiredVersions(views.required_versions(None).await?);
             seen.push(("the required versions".to_owned(), required));
             for state in State::ALL {
-                let list = self.list(views, (state, None, None), 100).await?;
+                let query =
+                    ListQuery { state, queue: None, kind: None, key: None, after: None, n: 100 };
+                let list = self.list(views, query).await?;
                 seen.push((format!("the list of {state:?} jobs"), list));
             }
         }

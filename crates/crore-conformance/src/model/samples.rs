@@ -6,7 +6,7 @@ use crore_core::job::ClientId;
 use crore_core::limit::{Limit, LimitKey};
 use crore_core::schedule::{Missed, Timing};
 use crore_core::version::{KindVersions, Version, VersionRequirement};
-use crore_core::{Encoding, Name, NewJob, Payload, Span, Spec};
+use crore_core::{Encoding, Fingerprint, IndexKey, Name, NewJob, Payload, Span, Spec};
 use crore_store::registry::{QueueSettings, RegistryTable, RegistryValue, Schedule};
 use crore_testkit::FakeClock;
 
@@ -56,6 +56,38 @@ pub(super) fn client_id((door, id): (NameIndex, NameIndex)) -> ClientId {
 
 pub(super) fn limit_key((limit, value): (NameIndex, Option<NameIndex>)) -> LimitKey {
     LimitKey { limit: name('l', limit), value: value.map(|value| format!("v{value}").into()) }
+}
+
+/// Number of values of the label that jobs are drawn with, and of index keys of payloads.
+pub(super) const INDEXED: NameIndex = 3;
+
+/// Name and value of a job's label.
+pub(super) fn label(value: NameIndex) -> (String, String) {
+    ("l".to_owned(), format!("v{value}"))
+}
+
+/// The index keys of a job's payload.
+pub(super) fn payload_keys(keys: &[NameIndex]) -> Option<Arc<[IndexKey]>> {
+    let keys: Vec<IndexKey> = keys.iter().map(|key| IndexKey(u64::from(*key))).collect();
+    (!keys.is_empty()).then(|| keys.into())
+}
+
+/// The error of failed deliveries.
+pub(super) const ERROR: &str = "it's \"broken\"";
+
+/// An index key of a label, of a payload or of an error.
+pub(super) fn index_key(n: NameIndex) -> IndexKey {
+    match n {
+        0..INDEXED => {
+            let (name, value) = label(n);
+            IndexKey::label(&name, &value)
+        }
+        n if n < 2 * INDEXED => IndexKey(u64::from(n - INDEXED)),
+        n => {
+            let errors = [ERROR, "lease expired", "timed out"];
+            IndexKey::error(Fingerprint::of(errors[usize::from(n) % errors.len()]))
+        }
+    }
 }
 
 /// Required versions of jobs.

@@ -7,7 +7,7 @@ use crore_store::registry::RegistryTable;
 
 use super::op::{
     DecisionBasis, DefinitionOp, DependencyPick, JobEventOp, ModelOp, PlannedDue, PlannedJob,
-    PlannedPolicy, WriteOp,
+    PlannedPolicy, ViewOp, WriteOp,
 };
 
 /// The part of a store that is compared.
@@ -17,6 +17,8 @@ pub(super) enum ModelReach {
     Jobs,
     /// The whole store.
     Whole,
+    /// The whole store, which is reopened meanwhile.
+    Reopened,
 }
 
 /// Features that a case may use besides pushes, claims, reports and the clock.
@@ -41,9 +43,11 @@ enum OpFamily {
     Views,
     Versions,
     Events,
+    Fair,
+    Index,
 }
 
-const FAMILIES: usize = OpFamily::Events as usize + 1;
+const FAMILIES: usize = OpFamily::Index as usize + 1;
 
 /// The families of a case, one bit each. Shrinking removes families one at a time.
 #[derive(Debug, Clone, Copy)]
@@ -61,10 +65,16 @@ impl Swarm {
                 OpFamily::Views,
                 OpFamily::Versions,
                 OpFamily::Events,
+                OpFamily::Fair,
+                OpFamily::Index,
             ];
             let beyond = whole.iter().fold(0, |bits, family| bits | bit(*family));
             let swarm = if more { some | others } else { some };
-            Self(if reach == ModelReach::Whole { swarm } else { swarm & !beyond })
+            Self(match reach {
+                ModelReach::Whole => swarm,
+                ModelReach::Reopened => swarm & !bit(OpFamily::Fair),
+                ModelReach::Jobs => swarm & !beyond,
+            })
         })
     }
 
@@ -93,6 +103,7 @@ impl Swarm {
             ModelOp::Renew(_) => self.has(OpFamily::Renewals),
             ModelOp::Event(_) => self.has(OpFamily::Events),
             ModelOp::Upkeep(_) => self.has(OpFamily::Upkeep),
+            ModelOp::View(ViewOp::List { key: Some(_), .. }) => self.has(OpFamily::Index),
             ModelOp::View(_) => self.has(OpFamily::Views),
             ModelOp::Claim { versions, .. } => {
                 versions.retain(|_| self.has(OpFamily::Versions));
@@ -133,6 +144,7 @@ impl Swarm {
                 *due = due.filter(|_| self.has(OpFamily::Later));
                 self.has(OpFamily::Operators)
             }
+            JobEventOp::Index(_) => self.has(OpFamily::Index),
             JobEventOp::Cancel | JobEventOp::Retry | JobEventOp::Delete | JobEventOp::Prune => {
                 self.has(OpFamily::Operators)
             }
@@ -156,6 +168,9 @@ impl Swarm {
             plan.group = plan.group.filter(|_| self.has(OpFamily::Groups));
             plan.event = plan.event.filter(|_| self.has(OpFamily::Events));
             plan.worker_version = plan.worker_version.filter(|_| self.has(OpFamily::Versions));
+            plan.fair = plan.fair.filter(|_| self.has(OpFamily::Fair));
+            plan.label = plan.label.filter(|_| self.has(OpFamily::Index));
+            plan.index.retain(|_| self.has(OpFamily::Index));
             plan.limits.retain(|_| self.has(OpFamily::Limits));
             plan.after.retain(|(pick, _)| {
                 self.has(OpFamily::Dependencies)

@@ -1,13 +1,13 @@
 //! Views of a whole store.
 
-use crore_core::{Delivery, JobCounter, JobId, JobStats, Span, State};
+use crore_core::{Delivery, JobCounter, JobId, JobStats, Span};
 use crore_store::registry::{RegistryEntry, RegistryTable};
 use crore_store::views::{JobStatsQuery, ListQuery, Note};
 use crore_store::{Error, Views};
 
 use super::compared_store::ComparedStore;
 use super::normalize::{self, NormalResponse};
-use super::op::{NameIndex, StepsBack, ViewOp};
+use super::op::{StepsBack, ViewOp};
 use super::samples;
 
 /// More pages than any test has.
@@ -46,8 +46,11 @@ impl ComparedStore<'_> {
                 };
                 Ok(NormalResponse::JobStats(store.job_stats(query).await?))
             }
-            ViewOp::List { state, queue, kind, n } => {
-                self.list(store, (*state, *queue, *kind), *n).await
+            ViewOp::List { state, queue, kind, key, n } => {
+                let key = key.map(samples::index_key);
+                let (queue, kind) = (queue.map(samples::queue), kind.map(samples::kind));
+                let query = ListQuery { state: *state, queue, kind, key, after: None, n: *n };
+                self.list(store, query).await
             }
             ViewOp::Counts(queue) => {
                 Ok(NormalResponse::Counts(store.counts(queue.map(samples::queue)).await?))
@@ -88,11 +91,9 @@ impl ComparedStore<'_> {
     pub(super) async fn list(
         &mut self,
         store: &dyn Views,
-        (state, queue, kind): (State, Option<NameIndex>, Option<NameIndex>),
-        n: usize,
+        mut query: ListQuery,
     ) -> Result<NormalResponse, Error> {
-        let (queue, kind) = (queue.map(samples::queue), kind.map(samples::kind));
-        let mut query = ListQuery { state, queue, kind, after: None, n };
+        let n = query.n;
         let (mut jobs, now) = (Vec::new(), self.now());
         for _ in 0..MAX_PAGES {
             let page = store.list(query.clone()).await?;

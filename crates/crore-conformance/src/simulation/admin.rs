@@ -367,6 +367,7 @@ fn settings(context: &mut SimContext) -> Define {
     let defaults = QueueSettings::default();
     let settings = QueueSettings {
         fair: None,
+        index: None,
         paused: context.rng.one_in(3),
         keep_done: context.rng.choose([Span::from_secs(60), defaults.keep_done]),
         max_done: context.rng.choose([0, 3, defaults.max_done]),

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use crore_core::dependency::{self, Satisfaction};
 use crore_core::group::Group;
 use crore_core::job::{Dependency, DependencyTarget};
-use crore_core::{EventWait, GroupId, Job, JobId, State, Time};
+use crore_core::{EventWait, GroupId, IndexKey, Job, JobId, State, Time};
 use crore_store::jobs::JobSelector;
 use crore_store::registry::{RegistryEntry, RegistryTable};
 use crore_store::views::{JobCount, ListQuery};
@@ -49,6 +49,9 @@ impl StoreContents {
                 whole.faults.push(format!("{id:?} differs between list and get"));
             }
         }
+        if store.has_index() {
+            whole.check_index(store).await?;
+        }
         whole.read_groups(store).await?;
         whole.now = store.lapsed(0).await?.now;
         whole.recount();
@@ -66,6 +69,37 @@ impl StoreContents {
                 self.groups.insert(id, group);
             }
         }
+        Ok(())
+    }
+
+    /// The index must find the jobs with each key, in the order of their list, and no others.
+    async fn check_index(&mut self, store: &dyn Store) -> Result<(), Error> {
+        let mut expected: BTreeMap<(State, IndexKey), Vec<&Job>> = BTreeMap::new();
+        for job in self.jobs.values() {
+            for key in IndexKey::of_job(job) {
+                expected.entry((job.live.state, key)).or_default().push(job);
+            }
+        }
+        let mut faults = Vec::new();
+        for ((state, key), mut jobs) in expected {
+            jobs.sort_unstable_by_key(|job| list_order(job));
+            let query = ListQuery {
+                state,
+                queue: None,
+                kind: None,
+                key: Some(key),
+                after: None,
+                n: usize::MAX,
+            };
+            let found = store.list(query).await?.jobs;
+            if !found.iter().map(|job| job.id).eq(jobs.iter().map(|job| job.id)) {
+                let ids = |jobs: &[&Job]| jobs.iter().map(|job| job.id).collect::<Vec<_>>();
+                let found: Vec<&Job> = found.iter().collect();
+                let (found, jobs) = (ids(&found), ids(&jobs));
+                faults.push(format!("{state:?} jobs under {key:?}: {found:?} instead of {jobs:?}"));
+            }
+        }
+        self.faults.append(&mut faults);
         Ok(())
     }
 
@@ -97,7 +131,7 @@ impl StoreContents {
     async fn read_state(&mut self, store: &dyn Store, state: State) -> Result<(), Error> {
         let (mut after, mut before) = (None, None);
         loop {
-            let query = ListQuery { state, queue: None, kind: None, after, n: PAGE };
+            let query = ListQuery { state, queue: None, kind: None, key: None, after, n: PAGE };
             let page = store.list(query).await?;
             for job in page.jobs {
                 if job.live.state != state {

@@ -288,7 +288,8 @@ fn reported(verdict: SettleResult) -> RecordedReport {
 /// Deletes every ended job.
 async fn delete_all(link: CallerLink) {
     for state in State::ALL.into_iter().filter(|state| state.has_ended()) {
-        let query = ListQuery { state, queue: None, kind: None, after: None, n: usize::MAX };
+        let query =
+            ListQuery { state, queue: None, kind: None, key: None, after: None, n: usize::MAX };
         match link.store.list(query).await {
             Ok(page) => {
                 for job in page.jobs {
@@ -308,7 +309,7 @@ async fn cancel(link: CallerLink) {
         return;
     }
     let (state, n) = (State::Waiting, usize::MAX);
-    let query = ListQuery { state, queue: None, kind: None, after: None, n };
+    let query = ListQuery { state, queue: None, kind: None, key: None, after: None, n };
     match link.store.list(query).await {
         Ok(page) => {
             for job in page.jobs {

@@ -143,6 +143,10 @@ pub(super) fn new_job(context: &mut SimContext) -> NewJob {
     if jobs.priorities {
         spec.priority = rng.choose([0, 0, 0, 1, -1, 7, i32::MAX, i32::MIN]);
     }
+    if spec.priority.abs_diff(0) == 1 {
+        // Without another random number, so that earlier seeds keep their runs.
+        spec.labels.insert("priority".to_owned(), spec.priority.to_string());
+    }
     let backoff = rng.choose([
         Backoff::None,
         Backoff::Constant { every: Span::from_millis(300) },

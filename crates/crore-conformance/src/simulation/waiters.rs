@@ -108,7 +108,7 @@ async fn is_ready(link: &CallerLink, ask: &Claim) -> Result<bool, Error> {
         .collect();
     for queue in ask.queues.iter().filter(|queue| !paused.contains(queue)) {
         let (state, queue) = (State::Ready, Some(queue.clone()));
-        let query = ListQuery { state, queue, kind: None, after: None, n: usize::MAX };
+        let query = ListQuery { state, queue, kind: None, key: None, after: None, n: usize::MAX };
         let page = link.store.list(query).await?;
         let wanted = |spec: &Spec| {
             ask.kinds.as_ref().is_none_or(|kinds| kinds.contains(&spec.kind))

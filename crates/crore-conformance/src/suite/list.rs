@@ -285,6 +285,12 @@ macro_rules! conformance_whole_list {
                 a_job_with_another_key_takes_the_turns_of_that_key;
             identity:
                 the_identity_of_a_store_does_not_change;
+            index:
+                jobs_are_found_by_label_and_payload_key
+                a_job_is_found_in_its_state_after_every_transition
+                a_changed_job_is_found_under_its_new_keys_only
+                a_job_is_found_by_its_newest_error_only
+                a_job_with_many_labels_is_found_under_one_key;
             lead:
                 one_node_leads_at_a_time
                 one_of_two_concurrent_nodes_leads

@@ -30,7 +30,7 @@ impl Fingerprint {
 
     /// The fingerprint of the newest error of a job.
     pub fn of_job(job: &Job) -> Option<Self> {
-        super::matching::newest_error(job).map(Self::of)
+        job.live.newest_error().map(|error| Self::of(error))
     }
 }
 

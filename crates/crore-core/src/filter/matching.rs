@@ -42,9 +42,13 @@ impl FilterTest {
             Self::Replays(ids) => spec.replay_of.is_some_and(|id| ids.contains(&id)),
             Self::Group(ids) => spec.group.is_some_and(|id| ids.contains(&id)),
             Self::Why(reasons) => live.why.is_some_and(|why| reasons.contains(&why)),
-            Self::Error(fingerprints) => newest_error(job)
+            Self::Error(fingerprints) => job
+                .live
+                .newest_error()
                 .is_some_and(|error| fingerprints.contains(&Fingerprint::of(error))),
-            Self::ErrorText(texts) => newest_error(job).is_some_and(|error| contains(error, texts)),
+            Self::ErrorText(texts) => {
+                job.live.newest_error().is_some_and(|error| contains(error, texts))
+            }
             Self::Payload(field, values) => {
                 context.value(field).is_some_and(|found| values.iter().any(|v| v.equals(found)))
             }
@@ -62,11 +66,6 @@ impl FilterTest {
             Self::NumberOrder(field, order, number) => order.accepts(field.of(job).cmp(number)),
         }
     }
-}
-
-/// The error of the newest delivery that has one.
-pub(super) fn newest_error(job: &Job) -> Option<&str> {
-    job.live.history.iter().find_map(|attempt| attempt.error.as_deref())
 }
 
 fn any(patterns: &[TextMatch], text: &str) -> bool {

@@ -47,7 +47,7 @@ mod tests;
 mod values;
 
 pub use fingerprint::Fingerprint;
-pub use plan::TimeRange;
+pub use plan::{IndexLookup, TimeRange};
 use term::FilterTerm;
 
 use crate::code::Invalid;

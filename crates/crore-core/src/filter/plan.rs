@@ -1,10 +1,11 @@
 //! The parts of a filter that an index can serve: states, queues, kinds, ids and ranges of time.
 
 use super::SearchFilter;
-use super::term::{FilterTest, TextMatch, TimeField};
+use super::term::{FilterTest, LabelMatch, PayloadValue, TextMatch, TimeField};
 use crate::id::JobId;
+use crate::index::{IndexKey, IndexedField};
 use crate::job::State;
-use crate::limit::Comparison;
+use crate::limit::{Comparison, Scalar};
 use crate::name::Name;
 use crate::time::Time;
 
@@ -17,7 +18,47 @@ pub struct TimeRange {
     pub to: Time,
 }
 
+/// Keys of an index under which every job is that a term of a filter selects.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct IndexLookup {
+    /// The number of the term, from 0.
+    pub term: usize,
+    /// The keys, without duplicates. Jobs under them need not match.
+    pub keys: Vec<IndexKey>,
+    /// The payload field that must be indexed; `None`: a label or an error, which always is.
+    pub field: Option<IndexedField>,
+}
+
 impl SearchFilter {
+    /// The lookups in an index that can replace a scan; the most selective are expected first.
+    pub fn lookups(&self) -> Vec<IndexLookup> {
+        let mut lookups = Vec::new();
+        for (term, one) in self.terms.iter().enumerate().filter(|(_, one)| !one.negated) {
+            let (keys, field) = match &one.test {
+                FilterTest::Error(all) => {
+                    (Some(all.iter().map(|one| IndexKey::error(*one)).collect()), None)
+                }
+                FilterTest::Label(labels) => (label_keys(labels), None),
+                FilterTest::Payload(field, values) => {
+                    let field = IndexedField::from_field(field.clone());
+                    (payload_keys(&field, values), Some(field))
+                }
+                _ => (None, None),
+            };
+            let Some(mut keys) = keys else { continue };
+            keys.sort_unstable();
+            keys.dedup();
+            lookups.push(IndexLookup { term, keys, field });
+        }
+        // Stable: among equals, the first term counts.
+        lookups.sort_by_key(|lookup| match self.terms[lookup.term].test {
+            FilterTest::Payload(..) => 0,
+            FilterTest::Error(_) => 1,
+            _ => 2,
+        });
+        lookups
+    }
+
     /// The states that a matching job can have, in life-cycle order.
     pub fn states(&self) -> Vec<State> {
         let possible = |state: &State| {
@@ -68,16 +109,16 @@ impl SearchFilter {
         self.range(TimeField::Ended, now)
     }
 
-    /// Whether the filter says no more than [`Self::states`], [`Self::queues`] and [`Self::kinds`].
-    pub fn is_indexed(&self) -> bool {
+    /// Whether the filter says no more than [`Self::states`], [`Self::queues`], [`Self::kinds`] and the term of a lookup.
+    pub fn is_indexed(&self, lookup: Option<usize>) -> bool {
         let count = |test: fn(&FilterTest) -> bool| {
             self.terms.iter().filter(|term| test(&term.test)).count() <= 1
         };
         let exact = |names: &[TextMatch]| names.iter().all(|n| matches!(n, TextMatch::Exact(_)));
-        self.terms.iter().all(|term| match &term.test {
+        self.terms.iter().enumerate().all(|(nth, term)| match &term.test {
             FilterTest::State(_) => true,
             FilterTest::Queue(names) | FilterTest::Kind(names) => !term.negated && exact(names),
-            _ => false,
+            _ => lookup == Some(nth),
         }) && count(|test| matches!(test, FilterTest::Queue(_)))
             && count(|test| matches!(test, FilterTest::Kind(_)))
     }
@@ -109,4 +150,29 @@ impl SearchFilter {
         names.dedup();
         Some(names)
     }
+}
+
+/// The keys of jobs with one of these labels; `None`: one of them is not an exact value.
+fn label_keys(labels: &[LabelMatch]) -> Option<Vec<IndexKey>> {
+    let key = |label: &LabelMatch| match &label.value {
+        Some(TextMatch::Exact(value)) => Some(IndexKey::label(&label.name, value)),
+        Some(TextMatch::Glob(_)) | None => None,
+    };
+    let keys: Option<Vec<IndexKey>> = labels.iter().map(key).collect();
+    keys.map(|mut keys| {
+        keys.push(IndexKey::MANY_LABELS);
+        keys
+    })
+}
+
+/// The keys of jobs whose field has one of these values; `None`: one of them has no key.
+fn payload_keys(field: &IndexedField, values: &[PayloadValue]) -> Option<Vec<IndexKey>> {
+    let mut keys = Vec::new();
+    for value in values {
+        keys.push(IndexKey::payload(field, Scalar::Text(&value.text))?);
+        if let Some(scalar) = &value.scalar {
+            keys.push(IndexKey::payload(field, scalar.borrowed())?);
+        }
+    }
+    Some(keys)
 }

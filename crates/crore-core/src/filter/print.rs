@@ -4,7 +4,7 @@ use std::fmt::{self, Display, Formatter};
 
 use super::SearchFilter;
 use super::term::{FilterTerm, FilterTest, InstantValue, LabelMatch, NumberField, PayloadValue};
-use super::term::{TextMatch, TimeField, reason_word, state_word};
+use super::term::{TextMatch, TimeField, reason_word};
 use super::values::{bare_scalar, is_bare_char};
 use crate::limit::Quoted;
 
@@ -26,7 +26,7 @@ impl Display for FilterTerm {
 impl Display for FilterTest {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         match self {
-            Self::State(states) => list(f, "state:", states.iter().map(|s| state_word(*s))),
+            Self::State(states) => list(f, "state:", states.iter().map(|s| s.word())),
             Self::Queue(names) => list(f, "queue:", names),
             Self::Kind(names) => list(f, "kind:", names),
             Self::Worker(names) => list(f, "worker:", names),

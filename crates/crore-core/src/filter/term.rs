@@ -96,19 +96,6 @@ pub(super) enum NumberField {
     Priority,
 }
 
-/// The word for a state.
-pub(super) const fn state_word(state: State) -> &'static str {
-    match state {
-        State::Waiting => "waiting",
-        State::Scheduled => "scheduled",
-        State::Ready => "ready",
-        State::Running => "running",
-        State::Done => "done",
-        State::Dead => "dead",
-        State::Cancelled => "cancelled",
-    }
-}
-
 /// Every reason for an end.
 pub(super) const REASONS: [EndReason; 9] = [
     EndReason::Exhausted,

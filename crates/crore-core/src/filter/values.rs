@@ -1,8 +1,8 @@
 //! Parser of the values of a filter.
 
 use super::parse::FilterReader;
+use super::term::reason_word;
 use super::term::{InstantValue, LabelMatch, PayloadValue, REASONS, TextMatch};
-use super::term::{reason_word, state_word};
 use super::{Fingerprint, MAX_VALUES};
 use crate::code::{Code, Invalid, excerpt};
 use crate::id::{GroupId, JobId};
@@ -87,7 +87,7 @@ impl FilterReader<'_> {
 
     pub(super) fn state(&mut self) -> Result<State, Invalid> {
         let expected = "`waiting`, `scheduled`, `ready`, `running`, `done`, `dead` or `cancelled`";
-        self.word(expected, |word| State::ALL.into_iter().find(|one| state_word(*one) == word))
+        self.word(expected, |word| State::ALL.into_iter().find(|one| one.word() == word))
     }
 
     pub(super) fn reason(&mut self) -> Result<EndReason, Invalid> {

@@ -36,7 +36,7 @@ pub struct LimitKey {
 }
 
 /// The key value for the value of a field.
-pub(super) fn value_text(scalar: ScalarRef<'_>) -> Option<Arc<str>> {
+pub(crate) fn value_text(scalar: ScalarRef<'_>) -> Option<Arc<str>> {
     match scalar {
         Scalar::Null => None,
         Scalar::Bool(flag) => Some(format!("#{flag}").into()),

@@ -52,8 +52,8 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 pub use bucket::{CostGrant, Rate, RateGrant, Tat};
 pub use charge::{JobCharges, MAX_PAUSE, PauseEnd, charges_for};
 pub use field::{JobField, Path};
-pub(crate) use key::text_value;
 pub use key::{LimitKey, MAX_VALUE};
+pub(crate) use key::{text_value, value_text};
 pub(crate) use lex::read_quoted;
 pub use matcher::Matcher;
 pub(crate) use matcher::{Comparison, MatchContext};
@@ -133,7 +133,7 @@ pub(crate) fn field_text(field: &JobField, spec: &Spec) -> Option<Arc<str>> {
     let mut paths = Vec::new();
     field.collect_path(&mut paths);
     let context = MatchContext::new(spec.queue.as_str(), spec.kind.as_str(), &spec.payload, paths);
-    context.value(field).and_then(key::value_text)
+    context.value(field).and_then(value_text)
 }
 
 /// The buckets that a job counts against, sorted by limit name. The payload is parsed at most once, and

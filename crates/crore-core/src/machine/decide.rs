@@ -10,9 +10,10 @@ use super::event::{Refusal, Report, ResultChange, Settled};
 use crate::event::OnEventTimeout;
 use crate::group::GroupTally;
 use crate::id::Delivery;
+use crate::index::IndexKey;
 use crate::job::{
     DeliveryEnd, DueTime, EndReason, Job, JobRetention, Lapse, ReportDetails, ReportFencing,
-    ResultRetention, State,
+    ResultRetention, Spec, State,
 };
 use crate::limit::PauseEnd;
 use crate::name::Name;
@@ -57,6 +58,7 @@ pub fn decide(job: &Job, event: &JobEvent, random: u64) -> Result<Change, Refusa
         JobEvent::Delete => delete(job),
         JobEvent::Prune => prune(job),
         JobEvent::Edit(edit) => self::edit(job, edit),
+        JobEvent::Index(keys) => index(job, keys.as_ref()),
         JobEvent::TakeResult => take_result(job),
         JobEvent::Broken if job.live.state == State::Waiting && job.live.broken => {
             Ok(cancelled(job, None, EndReason::DependencyBroken))
@@ -421,6 +423,22 @@ fn edit(job: &Job, edit: &JobEdit) -> Result<Change, Refusal> {
         State::Running => Err(Refusal::Running),
         State::Done | State::Dead | State::Cancelled => Err(Refusal::Ended),
     }
+}
+
+fn index(job: &Job, keys: Option<&Arc<[IndexKey]>>) -> Result<Change, Refusal> {
+    if job.spec.index.as_ref() == keys {
+        return Err(Refusal::Nothing);
+    }
+    let state = match job.live.state {
+        State::Waiting | State::Scheduled | State::Ready => NextState::Pending,
+        State::Running => NextState::Running,
+        State::Done => NextState::Done,
+        State::Dead => NextState::Dead,
+        State::Cancelled => NextState::Cancelled,
+    };
+    let spec = Spec { index: keys.cloned(), ..(*job.spec).clone() };
+    let next = NextLive { state, spec: Some(Arc::new(spec)), ..unchanged(job) };
+    Ok(change(job, NextRecord::Live(Box::new(next)), Vec::new()))
 }
 
 fn take_result(job: &Job) -> Result<Change, Refusal> {

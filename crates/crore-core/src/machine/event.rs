@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::group::GroupTally;
 use crate::id::{Delivery, JobId};
+use crate::index::IndexKey;
 use crate::job::{
     DeliveryEnd, DueTime, EndReason, ManualActionType, ReportDetails, ResultRetention, Seen, Spec,
 };
@@ -44,6 +45,8 @@ pub enum JobEvent {
     Prune,
     /// A caller changes where or when the job runs.
     Edit(JobEdit),
+    /// Sets the index keys of the payload, in any state. Nothing else changes.
+    Index(Option<Arc<[IndexKey]>>),
     /// A caller reads and removes the result.
     TakeResult,
     /// A dependency of the job can no longer succeed.

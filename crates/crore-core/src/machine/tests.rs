@@ -9,6 +9,7 @@ use super::*;
 use crate::event::{AwaitedEvent, EventWait, OnEventTimeout, ReceivedEvent};
 use crate::group::{Group, GroupTally};
 use crate::id::{Delivery, EventId, GroupId, JobId};
+use crate::index::IndexKey;
 use crate::job::{
     DueTime, EndReason, Job, JobRetention, Lapse, Live, ReportFencing, ResultRetention, Spec, State,
 };
@@ -273,6 +274,7 @@ fn events() -> impl Strategy<Value = JobEvent> {
         1 => Just(JobEvent::Delete),
         1 => Just(JobEvent::Prune),
         1 => Just(JobEvent::TakeResult),
+        1 => (0u64..3).prop_map(|n| JobEvent::Index((n > 0).then(|| [IndexKey(n)].into()))),
         1 => Just(JobEvent::Broken),
         1 => (0u64..20).prop_map(|ms| JobEvent::Edit(JobEdit {
             spec: None,

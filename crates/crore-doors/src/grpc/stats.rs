@@ -45,6 +45,7 @@ fn row(row: StatsRow) -> v1::StatsRow {
         dead: row.dead,
         cancelled: row.cancelled,
         lapsed: row.lapsed,
+        expired: row.expired,
         wait: row.wait.map(quantiles),
         run: row.run.map(quantiles),
     }

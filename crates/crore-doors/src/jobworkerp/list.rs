@@ -97,7 +97,7 @@ struct StoreList {
 
 impl StoreList {
     fn new(state: State, kind: Option<Name>) -> Self {
-        let query = ListQuery { state, queue: None, kind, after: None, n: PAGE_JOBS };
+        let query = ListQuery { state, queue: None, kind, key: None, after: None, n: PAGE_JOBS };
         Self { query, page: VecDeque::new(), is_over: false }
     }
 
@@ -222,7 +222,7 @@ async fn job_ids(
     let (mut ids, mut after) = (Vec::new(), None);
     loop {
         let (queue, kind) = (Some(queue.clone()), Some(kind.clone()));
-        let query = ListQuery { state, queue, kind, after, n: PAGE_JOBS };
+        let query = ListQuery { state, queue, kind, key: None, after, n: PAGE_JOBS };
         let page = doors.engine().list(query).await?;
         ids.extend(page.jobs.iter().map(|job| job.id));
         after = page.next;

@@ -25,7 +25,7 @@ pub(super) async fn dead_jobs(doors: &Doors, grant: &Grant) -> LakhReply<DeadJob
     let (mut bytes, mut after, mut more) = (0, None, false);
     'pages: loop {
         let n = doors.engine().status().caps().page;
-        let query = ListQuery { state: State::Dead, queue: None, kind: None, after, n };
+        let query = ListQuery { state: State::Dead, queue: None, kind: None, key: None, after, n };
         let page = doors.engine().list(query).await.map_err(failed)?;
         let is_shown = |job: &&Job| is_from_lakh(job) && grant.covers_job(&job.spec);
         for job in page.jobs.iter().filter(is_shown) {

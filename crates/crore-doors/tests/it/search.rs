@@ -1,11 +1,11 @@
 //! Search by a filter, over HTTP and gRPC.
 
 use crore_wire::grpc::v1;
-use http::StatusCode;
+use http::{Method, StatusCode};
 use serde_json::{Value, json};
 
 use crate::grpc::{jobs, problem};
-use crate::server::{BodyEncoding, Server, ServerResponse};
+use crate::server::{BodyEncoding, Server, ServerResponse, eventually};
 
 /// Percent-encodes what is not a letter or a digit.
 fn encoded(text: &str) -> String {
@@ -135,4 +135,46 @@ async fn a_payload_that_is_not_an_object_matches_no_field() {
     assert_eq!(ids(&search(&server, "payload.to=ada").await), [""; 0]);
     assert_eq!(ids(&search(&server, "payload[0].to=ada").await), ["4"]);
     assert_eq!(ids(&search(&server, "-payload.to=ada").await).len(), 4);
+}
+
+async fn patch(server: &Server, changes: &Value) -> ServerResponse {
+    server.call(BodyEncoding::Json, Method::PATCH, "/v1/queues/q", Some(changes)).await
+}
+
+#[tokio::test]
+async fn an_indexed_field_is_searched_without_reading_other_jobs() {
+    let server = with_jobs().await;
+    let set = json!({"index": ["payload.to"]});
+    let changed = patch(&server, &set).await;
+    assert_eq!(changed.body["index"][0]["field"], "payload.to", "{changed:?}");
+    eventually(|| async {
+        let queue = server.get(BodyEncoding::Json, "/v1/queues/q").await;
+        queue.body["index"][0]["complete"] == true
+    })
+    .await;
+    let page = search(&server, "queue:q payload.to=ada").await;
+    assert_eq!(
+        (ids(&page), &page.body["scanned"]),
+        (vec!["3".to_owned(), "1".to_owned()], &json!(2))
+    );
+    for (bad, code) in [
+        (json!({"index": ["error"]}), "index-field"),
+        (json!({"index": ["payload.a", "payload.a"]}), "index-field"),
+        (
+            json!({"index": ["payload.a", "payload.b", "payload.c", "payload.d", "payload.e"]}),
+            "count-range",
+        ),
+        (json!({"index": "payload.a"}), "malformed"),
+    ] {
+        let refused = patch(&server, &bad).await;
+        assert_eq!(
+            (refused.status, &refused.body["code"]),
+            (StatusCode::BAD_REQUEST, &json!(code)),
+            "{bad}"
+        );
+    }
+    let kept = server.get(BodyEncoding::Json, "/v1/queues/q").await;
+    assert_eq!(kept.body["index"], json!([{"field": "payload.to", "complete": true}]));
+    let none = patch(&server, &json!({"index": null})).await;
+    assert!(none.body.get("index").is_none(), "{none:?}");
 }

@@ -53,7 +53,7 @@ pub(crate) enum QueueCommand {
         #[arg(long, value_name = "DURATION", default_value = "60s")]
         r#for: Period,
     },
-    /// Set the retention of ended jobs in a queue, or how it is shared
+    /// Set the retention of ended jobs in a queue, how it is shared, and its indexed fields
     Set(QueueArgs),
 }
 
@@ -82,6 +82,12 @@ pub(crate) struct QueueArgs {
     /// Stop sharing the queue
     #[arg(long, conflicts_with = "fair_by")]
     no_fair: bool,
+    /// Index a payload field for searches, such as payload.customer; repeatable, at most 4. Replaces the indexed fields
+    #[arg(long, value_name = "FIELD")]
+    index: Vec<String>,
+    /// Index no payload field
+    #[arg(long, conflicts_with = "index")]
+    no_index: bool,
 }
 
 impl QueueArgs {
@@ -92,6 +98,13 @@ impl QueueArgs {
         let weights: serde_json::Map<String, Value> =
             self.weights.iter().map(|(value, weight)| (value.clone(), (*weight).into())).collect();
         self.fair_by.as_ref().map(|by| json!({ "by": by, "weights": weights }))
+    }
+}
+
+impl QueueArgs {
+    fn index(&self) -> Option<Value> {
+        let is_set = self.no_index || !self.index.is_empty();
+        is_set.then(|| if self.no_index { Value::Null } else { json!(self.index) })
     }
 }
 
@@ -128,6 +141,7 @@ pub(crate) fn run(mut call: CommandContext, command: QueueCommand) -> anyhow::Re
                 ("keep_dead", set.keep_dead.map(|keep| json!(keep))),
                 ("max_dead", set.max_dead.map(Into::into)),
                 ("fair", set.share()),
+                ("index", set.index()),
             ]);
             let path = format!("/v1/queues/{}", path_segment(&set.queue));
             let queue = call.client.call(&Method::PATCH, &path, &body)?;

@@ -20,7 +20,8 @@ pub(crate) async fn release_orphaned_jobs(engine: &Engine) -> Result<usize, cror
     let n = engine.status().caps().page;
     let (mut after, mut released) = (None, 0);
     loop {
-        let query = ListQuery { state: State::Running, queue: None, kind: None, after, n };
+        let query =
+            ListQuery { state: State::Running, queue: None, kind: None, key: None, after, n };
         let page = engine.list(query).await?;
         let is_left = |worker: Option<&crore_core::Name>| {
             worker.is_some_and(|worker| worker.as_str().starts_with(&prefix))

@@ -5,14 +5,14 @@
 //! be rebuilt at any time.
 //!
 //! ```text
-//! offset  0  magic "crorehnt"
+//! offset  0  magic "crorehni"
 //!         8  format version u32
 //!        12  checksum u32, over everything behind it
 //!        16  segment u64, seed u64, end u64, first commit u64, last commit u64, synced u64,
 //!            oldest u64, time i64
 //!        80  the last id, delivery and revision in it (varints)
-//!            count of lanes, each: queue, kind, count of limit keys, each: limit, value
-//!            count of jobs by id, each: difference of ids, then its state, record locations and costs
+//!            count of lanes, each: queue, kind, count of limit keys, each: limit, value; fair key, required version
+//!            count of jobs by id, each: difference of ids, then its state, record locations, costs and index keys
 //!            count of side records, each: record body
 //! ```
 
@@ -23,64 +23,27 @@ use crore_core::fair::FairKey;
 use crore_core::id::JobMap;
 use crore_core::job::ClientId;
 use crore_core::limit::LimitKey;
-use crore_core::{EventId, GroupId, JobId, Name, State, Time};
+use crore_core::{EventId, GroupId, IndexKey, JobId, Name, State, Time};
 
 use super::codec::{
-    ByteReader, Damaged, LiveHead, Put, SpecHead, get_costs, get_version, peek_live, peek_spec,
-    put_costs, put_version,
+    ByteReader, Damaged, LiveHead, Put, SpecHead, get_costs, get_index_keys, get_version,
+    peek_live, peek_spec, put_costs, put_index_keys, put_version,
 };
 use super::frame::{FrameHeader, NUMBER_LIMIT};
 use super::record::{Hole, LogRecord, Meta, RecordLocation, read_number};
 use super::segment::VERSION;
 use crate::local::{LaneKey, SideKey, indexed_deadline};
 
-const MAGIC: &[u8; 8] = b"crorehnt";
+/// The magic of hints with index keys. Hints of earlier versions, with another magic, do not have the keys of their jobs,
+/// and are rebuilt.
+const MAGIC: &[u8; 8] = b"crorehni";
 
-/// Magic of an [extended](HintFormat::Extended) hint.
-const MAGIC_EXTENDED: &[u8; 8] = b"crorehnx";
+/// Magics of hints without index keys.
+const OUTDATED: [&[u8; 8]; 3] = [b"crorehnt", b"crorehnx", b"crorehnc"];
 
-/// Magic of a hint with [costs](HintFormat::Costs).
-const MAGIC_COSTS: &[u8; 8] = b"crorehnc";
-
-/// The fields of a hint. A hint is extended only if its jobs need it, so that versions of crore that know less can read
-/// the others; they rebuild an extended hint.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum HintFormat {
-    Plain,
-    /// Jobs may have a deadline, and a lane ends with its fair key and its required version.
-    Extended,
-    /// Extended, and jobs may have costs.
-    Costs,
-}
-
-impl HintFormat {
-    fn of(builder: &HintBuilder) -> Self {
-        let mut jobs = builder.jobs.iter().filter_map(|item| item.job.as_ref());
-        if jobs.clone().any(|job| job.costs.is_some()) {
-            return Self::Costs;
-        }
-        let has_deadlines = jobs.any(|job| job.deadline.is_some());
-        let is_extended = |lane: &LaneKey| lane.fair.is_some() || lane.version.is_some();
-        if has_deadlines || builder.lanes.iter().any(is_extended) {
-            Self::Extended
-        } else {
-            Self::Plain
-        }
-    }
-
-    const fn magic(self) -> &'static [u8; 8] {
-        match self {
-            Self::Plain => MAGIC,
-            Self::Extended => MAGIC_EXTENDED,
-            Self::Costs => MAGIC_COSTS,
-        }
-    }
-
-    fn from_magic(magic: &[u8]) -> Option<Self> {
-        [Self::Plain, Self::Extended, Self::Costs]
-            .into_iter()
-            .find(|format| format.magic() == magic)
-    }
+/// Whether these bytes are a hint of an earlier version.
+pub(crate) fn is_outdated(bytes: &[u8]) -> bool {
+    OUTDATED.iter().any(|magic| bytes.starts_with(*magic))
 }
 
 /// The state of one job after a segment.
@@ -111,6 +74,10 @@ pub(crate) struct HintJob {
     pub(crate) client: Option<ClientId>,
     /// Costs under its limits, if the put record is in this segment.
     pub(crate) costs: Option<Arc<[u32]>>,
+    /// Index keys of its labels and payload, if the put record is in this segment.
+    pub(crate) keys: Arc<[IndexKey]>,
+    /// Index key of its newest error.
+    pub(crate) error: Option<IndexKey>,
 }
 
 /// The fixed part of a hint.
@@ -173,7 +140,8 @@ impl HintBuilder {
                 let lane = self.lane(&head)?;
                 let live = self.live(id, live)?;
                 let item = job_item((location, location), (Some(lane), head.priority), live);
-                self.set(id, Some(HintJob { client: head.client_id, costs: head.costs, ..item }));
+                let (client, costs, keys) = (head.client_id, head.costs, head.keys.into());
+                self.set(id, Some(HintJob { client, costs, keys, ..item }));
             }
             LogRecord::Live { id, priority, base, live } => {
                 let live = self.live(id, live)?;
@@ -181,8 +149,9 @@ impl HintBuilder {
                 let lane = put.and_then(|put| put.lane);
                 let client = put.and_then(|put| put.client.clone());
                 let costs = put.and_then(|put| put.costs.clone());
+                let keys = put.map(|put| Arc::clone(&put.keys)).unwrap_or_default();
                 let item = job_item((location, base), (lane, priority), live);
-                self.set(id, Some(HintJob { client, costs, ..item }));
+                self.set(id, Some(HintJob { client, costs, keys, ..item }));
             }
             LogRecord::Gone(id) => self.set(id, None),
             LogRecord::Side { key, .. } => {
@@ -281,8 +250,7 @@ impl HintBuilder {
         out.put_var(self.meta.last_delivery);
         out.put_var(self.meta.revision);
         out.put_var(self.lanes.len() as u64);
-        let format = HintFormat::of(&self);
-        self.lanes.iter().for_each(|lane| put_lane(lane, format, &mut out));
+        self.lanes.iter().for_each(|lane| put_lane(lane, &mut out));
         out.put_var(self.jobs.len() as u64);
         let mut before = JobId(0);
         let mut order: Vec<(JobId, u32)> = self.positions.into_iter().collect();
@@ -295,7 +263,7 @@ impl HintBuilder {
         out.put_var(self.sides.len() as u64);
         self.sides.values().for_each(|body| out.put_chunk(body));
         let mut all = Vec::with_capacity(out.len() + 16);
-        all.extend_from_slice(format.magic());
+        all.extend_from_slice(MAGIC);
         all.put_u32(VERSION);
         all.put_u32(crc32c::crc32c(&out));
         all.extend_from_slice(&out);
@@ -313,7 +281,7 @@ fn job_item(
         State::Waiting | State::Running => Time::ZERO,
         State::Done | State::Dead | State::Cancelled => live.ended_at.unwrap_or_default(),
     };
-    let LiveHead { state, broken, lease_until, result_until, deadline, .. } = live;
+    let LiveHead { state, broken, lease_until, result_until, deadline, error, .. } = live;
     HintJob {
         location,
         base,
@@ -327,10 +295,12 @@ fn job_item(
         deadline: indexed_deadline(state, broken, deadline),
         client: None,
         costs: None,
+        keys: Arc::default(),
+        error,
     }
 }
 
-fn put_lane(lane: &LaneKey, format: HintFormat, out: &mut Vec<u8>) {
+fn put_lane(lane: &LaneKey, out: &mut Vec<u8>) {
     out.put_text(lane.queue.as_str());
     out.put_text(lane.kind.as_str());
     out.put_var(lane.limits.len() as u64);
@@ -338,10 +308,8 @@ fn put_lane(lane: &LaneKey, format: HintFormat, out: &mut Vec<u8>) {
         out.put_text(key.limit.as_str());
         out.put_option(key.value.as_deref(), Put::put_text);
     }
-    if format != HintFormat::Plain {
-        out.put_option(lane.fair.as_ref().map(FairKey::as_str), Put::put_text);
-        out.put_option(lane.version.as_ref(), |out, version| put_version(version, out));
-    }
+    out.put_option(lane.fair.as_ref().map(FairKey::as_str), Put::put_text);
+    out.put_option(lane.version.as_ref(), |out, version| put_version(version, out));
 }
 
 fn put_spot(location: RecordLocation, out: &mut Vec<u8>) {
@@ -350,33 +318,36 @@ fn put_spot(location: RecordLocation, out: &mut Vec<u8>) {
     out.put_u32(location.len);
 }
 
-const BROKEN: u8 = 1;
-const LEASED: u8 = 2;
-const RESULT: u8 = 4;
-const MOVED: u8 = 8;
-const LANE: u8 = 16;
-const CLIENT: u8 = 32;
-const DEADLINE: u8 = 64;
-const COSTS: u8 = 128;
+const BROKEN: u32 = 1;
+const LEASED: u32 = 1 << 1;
+const RESULT: u32 = 1 << 2;
+const MOVED: u32 = 1 << 3;
+const LANE: u32 = 1 << 4;
+const CLIENT: u32 = 1 << 5;
+const DEADLINE: u32 = 1 << 6;
+const COSTS: u32 = 1 << 7;
+const KEYS: u32 = 1 << 8;
+const ERROR: u32 = 1 << 9;
 
 fn put_job(job: Option<&HintJob>, out: &mut Vec<u8>) {
     let Some(job) = job else {
         out.put_u8(0);
         return;
     };
-    let bit = |set: bool, bit: u8| if set { bit } else { 0 };
+    let bit = |set: bool, bit: u32| if set { bit } else { 0 };
     let nth = State::ALL.iter().position(|state| *state == job.state).unwrap_or_default();
     out.put_u8(1 + nth as u8);
-    out.put_u8(
-        bit(job.broken, BROKEN)
-            | bit(job.state == State::Running, LEASED)
-            | bit(job.result_until.is_some(), RESULT)
-            | bit(job.location != job.base, MOVED)
-            | bit(job.lane.is_some(), LANE)
-            | bit(job.client.is_some(), CLIENT)
-            | bit(job.deadline.is_some(), DEADLINE)
-            | bit(job.costs.is_some(), COSTS),
-    );
+    let bits = bit(job.broken, BROKEN)
+        | bit(job.state == State::Running, LEASED)
+        | bit(job.result_until.is_some(), RESULT)
+        | bit(job.location != job.base, MOVED)
+        | bit(job.lane.is_some(), LANE)
+        | bit(job.client.is_some(), CLIENT)
+        | bit(job.deadline.is_some(), DEADLINE)
+        | bit(job.costs.is_some(), COSTS)
+        | bit(!job.keys.is_empty(), KEYS)
+        | bit(job.error.is_some(), ERROR);
+    out.put_var(bits.into());
     put_spot(job.location, out);
     if job.location != job.base {
         put_spot(job.base, out);
@@ -402,6 +373,12 @@ fn put_job(job: Option<&HintJob>, out: &mut Vec<u8>) {
     if let Some(costs) = &job.costs {
         put_costs(costs, out);
     }
+    if !job.keys.is_empty() {
+        put_index_keys(&job.keys, out);
+    }
+    if let Some(IndexKey(key)) = job.error {
+        out.put_u64(key);
+    }
 }
 
 /// A hint, read incrementally.
@@ -416,9 +393,7 @@ impl<'a> Hint<'a> {
     /// Checks the hint of this segment and reads its fixed part and lanes.
     pub(crate) fn read(bytes: &'a [u8], segment: u32, seed: u64) -> Result<Self, Damaged> {
         let mut reader = ByteReader::new(bytes);
-        let format = HintFormat::from_magic(reader.bytes(MAGIC.len())?);
-        let format = format.ok_or(Damaged("not a hint"))?;
-        if reader.u32()? != VERSION {
+        if reader.bytes(MAGIC.len())? != MAGIC || reader.u32()? != VERSION {
             return Err(Damaged("not a hint"));
         }
         if reader.u32()? != crc32c::crc32c(reader.rest()) {
@@ -433,7 +408,7 @@ impl<'a> Hint<'a> {
             return Err(Damaged("number out of range"));
         }
         let meta = Meta::read(&mut reader)?;
-        let lanes = reader.list(3, |reader| get_lane(reader, format))?;
+        let lanes = reader.list(5, get_lane)?;
         let summary = HintSummary { segment, end, first, last, synced, oldest, at, meta };
         Ok(Self { summary, lanes, reader })
     }
@@ -455,11 +430,8 @@ impl<'a> Hint<'a> {
     }
 }
 
-fn get_lane(reader: &mut ByteReader<'_>, format: HintFormat) -> Result<LaneKey, Damaged> {
+fn get_lane(reader: &mut ByteReader<'_>) -> Result<LaneKey, Damaged> {
     let (queue, kind, limits) = (reader.name()?, reader.name()?, reader.list(2, limit_key)?);
-    if format == HintFormat::Plain {
-        return Ok(LaneKey { queue, kind, limits, fair: None, version: None });
-    }
     let (fair, version) = (reader.option(ByteReader::text)?, reader.option(get_version)?);
     let fair = fair.map(|text| FairKey::new(Some(text.into())));
     Ok(LaneKey { queue, kind, limits, fair, version })
@@ -534,8 +506,8 @@ impl<'a> HintCursor<'a> {
 }
 
 fn get_job(reader: &mut ByteReader<'_>, state: State) -> Result<HintJob, Damaged> {
-    let bits = reader.u8()?;
-    let has = |bit: u8| bits & bit != 0;
+    let bits = reader.var32()?;
+    let has = |bit: u32| bits & bit != 0;
     let location = get_spot(reader)?;
     let base = if has(MOVED) { get_spot(reader)? } else { location };
     let lane = if has(LANE) { Some(reader.var32()?) } else { None };
@@ -549,6 +521,8 @@ fn get_job(reader: &mut ByteReader<'_>, state: State) -> Result<HintJob, Damaged
         None
     };
     let costs = if has(COSTS) { Some(get_costs(reader)?) } else { None };
+    let keys = if has(KEYS) { get_index_keys(reader)?.into() } else { Arc::default() };
+    let error = if has(ERROR) { Some(IndexKey(reader.u64()?)) } else { None };
     let broken = has(BROKEN);
     Ok(HintJob {
         location,
@@ -563,6 +537,8 @@ fn get_job(reader: &mut ByteReader<'_>, state: State) -> Result<HintJob, Damaged
         deadline,
         client,
         costs,
+        keys,
+        error,
     })
 }
 

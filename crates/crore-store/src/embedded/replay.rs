@@ -3,12 +3,13 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use crore_core::{State, Time};
+use crore_core::id::JobMap;
+use crore_core::{IndexKey, State, Time};
 
 use super::codec::Damaged;
 use super::disk::{Disk, DiskFile, OpenMode};
 use super::frame::{FrameHeader, HEADER_BYTES};
-use super::hint::{Hint, HintItem, HintSummary};
+use super::hint::{Hint, HintItem, HintSummary, is_outdated};
 use super::log::{JobRow, Log};
 use super::log_files::{FreedFile, Segment};
 use super::pending_commit::PendingCommit;
@@ -124,7 +125,11 @@ impl StoreOpening<'_> {
         if size < head.size {
             return Err(corrupt(name, size, TRUNCATED));
         }
-        if let Some(bytes) = read_hint(self.disk, segment)?
+        let known = read_hint(self.disk, segment)?;
+        if known.as_ref().is_some_and(|bytes| is_outdated(bytes)) {
+            // The version of crore that wrote it would trust it, although the segment may grow before it gets a new one.
+            drop_hint(self.disk, segment)?;
+        } else if let Some(bytes) = known
             && let Ok(hint) = Hint::read(&bytes, segment, seed)
             && hint.summary.end <= size
         {
@@ -341,8 +346,11 @@ fn replay(
         })?;
         local.records_mut().segments.entry(one.segment).and_modify(|segment| segment.sides = n);
     }
+    let mut earlier = JobMap::default();
     for one in segments {
-        with_hint(one, disk, seed, |hint| hint.walk(|item| restore_job(local, item), |_| Ok(())))?;
+        with_hint(one, disk, seed, |hint| {
+            hint.walk(|item| restore_job(local, item, &mut earlier), |_| Ok(()))
+        })?;
     }
     for (key, value) in sides {
         // Records of a removed job are dropped.
@@ -420,16 +428,31 @@ fn note_newest(
     Ok(())
 }
 
-/// Restores a job into the index if this is its newest record.
-fn restore_job(local: &mut LocalIndex<Log>, item: HintItem) -> Result<(), HintError> {
+/// Restores a job into the index if this is its newest record. `earlier` has the index keys of jobs whose newest record
+/// is in a later segment than their put record.
+fn restore_job(
+    local: &mut LocalIndex<Log>,
+    item: HintItem,
+    earlier: &mut JobMap<Arc<[IndexKey]>>,
+) -> Result<(), HintError> {
     let log = local.records_mut();
     let (Some(job), Some(row)) = (item.job, log.rows.get(item.id).copied()) else { return Ok(()) };
-    if row.location == job.location {
+    let keys = match job.lane {
+        Some(_) => job.keys,
+        None => earlier.remove(&item.id).unwrap_or_default(),
+    };
+    if row.location != job.location {
+        if keys.is_empty() {
+            earlier.remove(&item.id);
+        } else {
+            earlier.insert(item.id, keys);
+        }
+    } else {
         log.count(job.location, 1);
         if job.base != job.location {
             log.count(job.base, 1);
         }
-        local.restore_job(IndexPosition {
+        let position = IndexPosition {
             lane: row.lane(),
             state: job.state,
             broken: job.broken,
@@ -438,7 +461,9 @@ fn restore_job(local: &mut LocalIndex<Log>, item: HintItem) -> Result<(), HintEr
             lease_until: job.lease_until,
             result_until: job.result_until,
             deadline: job.deadline.filter(|_| !planted!("bug-43")),
-        });
+        };
+        let keys: Vec<IndexKey> = keys.iter().copied().chain(job.error).collect();
+        local.restore_job(position, &keys);
         if job.state != State::Ready {
             local.restore_costs(item.id, None);
         }

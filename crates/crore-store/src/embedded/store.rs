@@ -347,6 +347,10 @@ impl Views for Embedded {
         self.read(move |local, _| Ok(local.required_versions(queue.as_ref())))
     }
 
+    fn has_index(&self) -> bool {
+        true
+    }
+
     fn paused_keys(&self, limit: Option<Name>, n: usize) -> StoreFuture<'_, Vec<PausedKey>> {
         self.read(move |local, now| Ok(local.paused_keys(limit.as_ref(), n, now)))
     }

@@ -109,6 +109,7 @@ impl<R: JobRecords> LocalIndex<R> {
             details: ReportDetails::default(),
         });
         self.index_remove(position);
+        self.remove_unreadable_keys(&position);
         self.events.remove_job(position.slot.id);
         self.lanes.remove_job(position.lane);
         self.lanes.set_costs(position.slot.id, None);

@@ -13,6 +13,7 @@ mod dense_map;
 mod dependencies;
 mod events;
 mod index_position;
+mod key_index;
 mod keys;
 mod lanes;
 mod notes;
@@ -41,6 +42,7 @@ use dependencies::Dependencies;
 use events::EventTable;
 pub(crate) use events::{JobWait, StoredEvent};
 pub(crate) use index_position::{IndexPosition, indexed_deadline};
+use key_index::{KeySource, SearchKeys};
 use keys::JobKeys;
 pub(crate) use keys::KeyLock;
 pub(crate) use lanes::LaneKey;
@@ -163,6 +165,7 @@ impl<R: JobRecords> LocalIndex<R> {
         let moved = self.records.update(id, |record| {
             let (before, spec) = (IndexPosition::of(record), Arc::as_ptr(&record.job.spec));
             let waited = JobWait::of(&record.job);
+            let keys = KeySource::of(&record.job);
             let result = change(record);
             let is_new_spec = spec != Arc::as_ptr(&record.job.spec);
             if is_new_spec {
@@ -177,12 +180,14 @@ impl<R: JobRecords> LocalIndex<R> {
                 lanes.set_costs(id, None);
             }
             let wait = JobWait::of(&record.job);
-            (before, after, (wait != waited).then_some(wait), result)
+            let keys = keys.after(&record.job, is_new_spec);
+            (before, after, (wait != waited).then_some(wait), keys, result)
         })?;
-        let Some((before, after, wait, result)) = moved else { return Ok(None) };
+        let Some((before, after, wait, keys, result)) = moved else { return Ok(None) };
         if let Some(wait) = wait {
             self.events.set(id, wait);
         }
+        self.move_keys((&before, &after), (&keys.0, keys.1.as_ref()));
         if before != after {
             self.index_remove(before);
             self.index_insert(after);
@@ -197,7 +202,9 @@ impl<R: JobRecords> LocalIndex<R> {
             self.lanes.set_costs(job.id, Some(costs));
         }
         let record = JobRecord { lane, priority: job.spec.priority, job };
-        self.index_insert(IndexPosition::of(&record));
+        let position = IndexPosition::of(&record);
+        self.index_insert(position);
+        self.insert_keys(&position, &SearchKeys::of(&record.job));
         if let Some(wait) = JobWait::of(&record.job) {
             self.events.set(record.job.id, Some(wait));
         }
@@ -207,7 +214,9 @@ impl<R: JobRecords> LocalIndex<R> {
     /// Removes a job with everything that belongs to it alone, and returns its record.
     fn remove(&mut self, id: JobId) -> Result<Option<JobRecord>, Error> {
         let Some(record) = self.records.remove(id)? else { return Ok(None) };
-        self.index_remove(IndexPosition::of(&record));
+        let position = IndexPosition::of(&record);
+        self.index_remove(position);
+        self.remove_keys(&position, &SearchKeys::of(&record.job));
         self.lanes.remove_job(record.lane);
         if record.job.spec.costs.is_some() {
             self.lanes.set_costs(id, None);

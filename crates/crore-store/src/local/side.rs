@@ -9,7 +9,7 @@ use std::sync::Arc;
 use crore_core::group::Group;
 use crore_core::job::{ClientId, DependencyCondition, DependencyTarget};
 use crore_core::limit::LimitKey;
-use crore_core::{EventId, GroupId, JobId, Name, Revision, Time};
+use crore_core::{EventId, GroupId, IndexKey, JobId, Name, Revision, Time};
 
 use super::LocalIndex;
 use super::events::{JobWait, StoredEvent};
@@ -212,9 +212,10 @@ impl<R: JobRecords> LocalIndex<R> {
     }
 
     /// Puts a job back into the index.
-    pub(crate) fn restore_job(&mut self, position: IndexPosition) {
+    pub(crate) fn restore_job(&mut self, position: IndexPosition, keys: &[IndexKey]) {
         self.lanes.restore(position);
         self.index_insert(position);
+        self.restore_keys(&position, keys);
     }
 
     pub(crate) fn restore_client(&mut self, client: &ClientId, id: JobId) {

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BinaryHeap};
 use std::ops::Bound;
 use std::sync::Arc;
 
-use crore_core::{Job, JobId, Name, Span, State, Time};
+use crore_core::{IndexKey, Job, JobId, Name, Span, State, Time};
 
 use super::lanes::QueueRow;
 use super::records::JobRecords;
@@ -60,7 +60,11 @@ impl<R: JobRecords> LocalIndex<R> {
 
     pub(crate) fn list(&self, query: &ListQuery, now: Time) -> Result<ListPage, Error> {
         let mut runs: Vec<Box<dyn Iterator<Item = ListPosition> + '_>> = Vec::new();
-        if query.state == State::Running {
+        if let Some(key) = query.key {
+            for partition in self.partitions_of(query) {
+                runs.push(self.keyed_run(partition, key, query));
+            }
+        } else if query.state == State::Running {
             self.running_of(query, &mut runs);
         } else {
             for partition in self.partitions_of(query) {
@@ -131,6 +135,23 @@ impl<R: JobRecords> LocalIndex<R> {
         } else {
             runs.push(Box::new(run.iter_after(slot).map(|s| ListPosition::Ascending(0, s))));
         }
+    }
+
+    /// The jobs of a partition under a key, from the cursor on.
+    fn keyed_run<'a>(
+        &'a self,
+        partition: u32,
+        key: IndexKey,
+        query: &ListQuery,
+    ) -> Box<dyn Iterator<Item = ListPosition> + 'a> {
+        let slot = |cursor: Cursor| RunSlot { at: cursor.at, id: cursor.id };
+        let after = query.after.map(|cursor| (cursor.priority, slot(cursor)));
+        let has_ended = query.state.has_ended();
+        let found = self.lanes.partitions.at(partition).keys.list(key, query.state, after);
+        Box::new(found.map(move |(priority, slot)| match has_ended {
+            true => ListPosition::Descending(Reverse(slot)),
+            false => ListPosition::Ascending(priority, slot),
+        }))
     }
 
     /// Adds the running jobs of each queried queue. There are only as many as workers hold, so

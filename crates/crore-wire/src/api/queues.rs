@@ -54,6 +54,9 @@ pub struct Queue {
     /// How the queue is shared; absent: it is not.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub fair: Option<QueueShare>,
+    /// The payload fields by which searches find jobs of the queue without reading all of them; absent: none.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub index: Vec<QueueIndexField>,
     /// Since when its oldest ready job is due; absent if it has none.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub oldest_at: Option<Moment>,
@@ -127,6 +130,15 @@ pub struct QueueReason {
     pub slots: Option<usize>,
 }
 
+/// A payload field that a queue indexes.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct QueueIndexField {
+    /// The field, such as `payload.customer`.
+    pub field: String,
+    /// Whether all jobs of the queue are in the index; searches use it from then on.
+    pub complete: bool,
+}
+
 /// Fair share: jobs of one priority are delivered in turns between the values of a field.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
@@ -161,6 +173,10 @@ pub struct ChangeQueue {
     #[serde(default, deserialize_with = "double_option", skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<QueueShare>)]
     pub fair: Option<Option<QueueShare>>,
+    /// The payload fields to index, such as `payload.customer`; at most 4. `null`: none.
+    #[serde(default, deserialize_with = "double_option", skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<Vec<String>>, max_items = 4)]
+    pub index: Option<Option<Vec<String>>>,
 }
 
 /// Result of draining a queue.

@@ -39,6 +39,8 @@ pub enum Series {
     Cancelled,
     /// Leases that expired without a report.
     Lapsed,
+    /// Jobs that were not started by their deadline; also counted as cancelled.
+    Expired,
 }
 
 impl Series {
@@ -53,6 +55,7 @@ impl Series {
             Self::Dead => JobCounter::Dead,
             Self::Cancelled => JobCounter::Cancelled,
             Self::Lapsed => JobCounter::Lapsed,
+            Self::Expired => JobCounter::Expired,
         }
     }
 
@@ -64,7 +67,7 @@ impl Series {
             Self::Failed => Some("failed"),
             Self::Dead => Some("dead"),
             Self::Cancelled => Some("cancelled"),
-            Self::Started | Self::Retried | Self::Lapsed => None,
+            Self::Started | Self::Retried | Self::Lapsed | Self::Expired => None,
         }
     }
 }
@@ -179,6 +182,9 @@ pub struct StatsRow {
     pub cancelled: u64,
     /// Leases that expired without a report.
     pub lapsed: u64,
+    /// Jobs that were not started by their deadline; also counted as cancelled.
+    #[serde(default)]
+    pub expired: u64,
     /// Time from due to delivery, of deliveries that started. Absent if there were none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub wait: Option<Quantiles>,
@@ -201,6 +207,7 @@ impl From<&JobStats> for StatsRow {
             dead: stats.count(JobCounter::Dead),
             cancelled: stats.count(JobCounter::Cancelled),
             lapsed: stats.count(JobCounter::Lapsed),
+            expired: stats.count(JobCounter::Expired),
             wait: Quantiles::of(&stats.wait),
             run: Quantiles::of(&stats.run),
         }

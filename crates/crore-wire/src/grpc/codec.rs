@@ -83,7 +83,7 @@ const FINISH: &[RepeatedField] = &[field(1, "jobs", size_of::<v1::Report>(), REP
 const ACT: &[RepeatedField] = &[field(5, "labels", LABEL, &[])];
 const QUEUE_SHARE: &[RepeatedField] = &[field(2, "weights", LABEL, &[])];
 const CHANGE_QUEUE: &[RepeatedField] =
-    &[field(8, "fair", size_of::<v1::QueueShare>(), QUEUE_SHARE)];
+    &[field(8, "fair", size_of::<v1::QueueShare>(), QUEUE_SHARE), field(10, "index", TEXT, &[])];
 const LAKH: &[RepeatedField] = &[field(3, "args", TEXT, &[])];
 const CREATE: &[RepeatedField] = &[field(11, "next_workers", size_of::<data::WorkerId>(), &[])];
 const UPDATE: &[RepeatedField] = &[field(2, "data", size_of::<data::WorkerData>(), CREATE)];

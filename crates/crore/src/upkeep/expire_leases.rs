@@ -72,7 +72,7 @@ impl EngineInner {
         let mut after = None;
         loop {
             let state = crore_core::State::Running;
-            let query = ListQuery { state, queue: None, kind: None, after, n: AT_ONCE };
+            let query = ListQuery { state, queue: None, kind: None, key: None, after, n: AT_ONCE };
             let page = self.store.list(query).await?;
             let renew = |job: &Job| Renew { id: job.id, delivery: job.live.delivery, span: None };
             self.duties.recovered_leases().extend(page.jobs.iter().map(renew));

@@ -1,5 +1,5 @@
-//! Updates the limit keys and fair keys of waiting jobs, which decide their lanes, after limits or shared queues have
-//! changed.
+//! Updates the keys of waiting jobs after limits or settings of queues have changed: limit keys and fair keys, which
+//! decide their lanes, and index keys.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, MutexGuard, PoisonError};
@@ -98,7 +98,7 @@ impl EngineInner {
 
     async fn update_limit_keys_now(&self, ids: &[JobId]) -> Result<(), Error> {
         let jobs = self.store.get(JobSelector::all(ids)).await?;
-        let moved = jobs.iter().flatten().filter_map(|job| self.limit_key_event(job)).collect();
+        let moved = jobs.iter().flatten().filter_map(|job| self.key_event(job)).collect();
         self.change(moved, decide).await.map(drop)
     }
 
@@ -108,9 +108,10 @@ impl EngineInner {
         if sweep.state == 0 && sweep.after.is_none() {
             self.load_limits().await?;
         }
-        let query = ListQuery { state, queue: None, kind: None, after: sweep.after, n: AT_ONCE };
+        let query =
+            ListQuery { state, queue: None, kind: None, key: None, after: sweep.after, n: AT_ONCE };
         let page = self.store.list(query).await?;
-        let moved = page.jobs.iter().filter_map(|job| self.limit_key_event(job));
+        let moved = page.jobs.iter().filter_map(|job| self.key_event(job));
         self.change(moved.collect(), decide).await?;
         Ok(Some(match page.next {
             Some(cursor) => LimitSweep { after: Some(cursor), ..sweep },
@@ -118,8 +119,13 @@ impl EngineInner {
         }))
     }
 
-    /// The edit that updates the limit keys of a job; `None`: they are current.
-    fn limit_key_event(&self, job: &Job) -> Option<(JobSelector, JobEvent)> {
+    /// The event that updates the keys of a job; `None`: they are current. Of a job that runs or has ended, only the index
+    /// keys matter.
+    pub(super) fn key_event(&self, job: &Job) -> Option<(JobSelector, JobEvent)> {
+        if job.live.state == State::Running || job.live.state.has_ended() {
+            let keys = self.limits.new_index_keys(&job.spec)?;
+            return Some((JobSelector::Id(job.id), JobEvent::Index(keys)));
+        }
         if self.limits.has_keys(&job.spec) {
             return None;
         }

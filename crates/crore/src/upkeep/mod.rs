@@ -2,6 +2,7 @@
 //! pruning. Each duty plans when it is due next; nothing runs before that.
 
 mod expire_leases;
+mod index_keys;
 mod limit_keys;
 mod limit_wakeups;
 mod overdue;
@@ -47,6 +48,8 @@ pub(crate) enum Duty {
     Schedules,
     /// Updates the limit keys of waiting jobs after limits have changed.
     UpdateLimitKeys,
+    /// Updates the index keys of the jobs of a queue after its indexed fields have changed.
+    UpdateIndexKeys,
     /// Removes ended jobs and other records whose retention is over.
     Prune,
     /// Reads jobs whose last change was not confirmed.
@@ -58,7 +61,7 @@ pub(crate) enum Duty {
 }
 
 impl Duty {
-    const ALL: [Self; 11] = [
+    const ALL: [Self; 12] = [
         Self::Promote,
         Self::ExpireLeases,
         Self::WakeLimited,
@@ -66,6 +69,7 @@ impl Duty {
         Self::Renew,
         Self::Schedules,
         Self::UpdateLimitKeys,
+        Self::UpdateIndexKeys,
         Self::Prune,
         Self::Unconfirmed,
         Self::Stats,
@@ -79,6 +83,7 @@ pub(crate) struct Duties {
     due_at: Mutex<[Time; Duty::ALL.len()]>,
     pub(crate) stats: PendingStats,
     pub(crate) sweeps: Mutex<limit_keys::LimitSweeps>,
+    pub(crate) index_sweeps: Mutex<index_keys::IndexSweeps>,
     pub(crate) limit_wakeups: limit_wakeups::LimitWakeups,
     pub(crate) unconfirmed: unconfirmed::UnconfirmedJobs,
     /// Leases of jobs that were running when the engine started, still to be renewed once.
@@ -94,6 +99,7 @@ impl Default for Duties {
             due_at: at,
             stats: PendingStats::default(),
             sweeps: Mutex::default(),
+            index_sweeps: Mutex::default(),
             limit_wakeups: limit_wakeups::LimitWakeups::default(),
             unconfirmed: unconfirmed::UnconfirmedJobs::default(),
             recovered_leases: Mutex::default(),
@@ -195,6 +201,7 @@ impl EngineInner {
     pub(crate) async fn recover(&self) -> Result<(), Error> {
         self.load_limits().await?;
         self.load_handlers().await?;
+        self.resume_index_sweeps();
         self.detect_waiting_dependants().await?;
         self.recover_running().await?;
         let now = self.now();
@@ -224,6 +231,7 @@ impl EngineInner {
                 Duty::Renew => self.renew_once().await,
                 Duty::Schedules => self.schedules_once().await,
                 Duty::UpdateLimitKeys => self.update_limit_keys_once().await,
+                Duty::UpdateIndexKeys => self.update_index_keys_once().await,
                 Duty::Prune => self.prune_once().await,
                 Duty::Unconfirmed => self.unconfirmed_once().await,
                 Duty::Stats => self.stats_once().await,

@@ -86,7 +86,7 @@ impl EngineInner {
     /// Notes whether there are waiting jobs, which may be due later.
     pub(super) async fn detect_waiting_dependants(&self) -> Result<(), Error> {
         let (queue, kind) = (None, None);
-        let query = ListQuery { state: State::Waiting, queue, kind, after: None, n: 1 };
+        let query = ListQuery { state: State::Waiting, queue, kind, key: None, after: None, n: 1 };
         if !self.store.list(query).await?.jobs.is_empty() {
             self.note_waiting_dependant();
         }

@@ -5,7 +5,7 @@
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use crore_core::job::DeliveryEnd;
+use crore_core::job::{DeliveryEnd, EndReason};
 use crore_core::{Job, JobCounter, JobStats, Name, NewJob, Span, State, Time};
 use crore_store::jobs::Pushed;
 use crore_store::views::{MAX_SERIES, Note};
@@ -118,6 +118,9 @@ impl StatsTable {
             Some(State::Dead) if before != State::Dead => stats.add(JobCounter::Dead, 1),
             Some(State::Cancelled) if before != State::Cancelled => {
                 stats.add(JobCounter::Cancelled, 1);
+                if change.why == Some(EndReason::Expired) {
+                    stats.add(JobCounter::Expired, 1);
+                }
             }
             Some(state) if !state.has_ended() && (has_failed || has_lapsed) => {
                 stats.add(JobCounter::Retried, 1);

@@ -260,6 +260,10 @@ impl Views for FaultyStore {
         self.call(Verb::List, || self.inner.list(query))
     }
 
+    fn has_index(&self) -> bool {
+        self.inner.has_index()
+    }
+
     fn counts(&self, queue: Option<Name>) -> StoreFuture<'_, Vec<JobCount>> {
         self.call(Verb::Counts, || self.inner.counts(queue))
     }

@@ -364,7 +364,8 @@ fn a_repeating_job_keeps_its_phase_and_key_whatever_its_outcome() {
         let job = fetch_handled(scene).pop().expect("a run");
         assert_eq!(job.live.due.as_millis() % 3000, 1000);
         // The next run of a run that is retried by hand already exists.
-        let query = ListQuery { state: State::Dead, queue: None, kind: None, after: None, n: 1 };
+        let query =
+            ListQuery { state: State::Dead, queue: None, kind: None, key: None, after: None, n: 1 };
         let dead = block_on(scene.engine.list(query)).expect("listed").jobs[0].id;
         scene.act(dead, &crore::actions::JobAction::Retry);
         let retried = fetch_handled(scene).pop().expect("a run");

@@ -18,6 +18,7 @@ mod fair;
 mod faulty_store;
 mod handlers;
 mod idempotency;
+mod index;
 mod large_payloads;
 mod lost_answers;
 mod named_events;

@@ -34,7 +34,8 @@ fn every_call_to_an_engine_on_a_poisoned_store_fails() {
     let running = scene.fetch("q");
     faulty.poison();
     let (engine, delivery) = (&scene.engine, running.live.delivery);
-    let query = ListQuery { state: State::Ready, queue: None, kind: None, after: None, n: 10 };
+    let query =
+        ListQuery { state: State::Ready, queue: None, kind: None, key: None, after: None, n: 10 };
     let timing = Timing::parse("timing", "every 1m").expect("a timing");
     let limit = Limit::parse("concurrency 1").expect("a limit");
     let lease = Renew { id, delivery, span: None };

@@ -438,9 +438,9 @@ fn jobs_are_counted_by_kind_with_their_waits_and_runs() {
         let (all, ..) = counts(None);
         let (a, wait, run) = counts(Some("a"));
         let (b, ..) = counts(Some("b"));
-        // Pushed, started, done, failed, retried, dead, cancelled, lapsed.
-        assert_eq!((a, b), ([3, 2, 1, 1, 1, 0, 0, 0], [1, 0, 0, 0, 0, 0, 0, 0]));
-        assert_eq!(all, [4, 2, 1, 1, 1, 0, 0, 0]);
+        // Pushed, started, done, failed, retried, dead, cancelled, lapsed, expired.
+        assert_eq!((a, b), ([3, 2, 1, 1, 1, 0, 0, 0, 0], [1, 0, 0, 0, 0, 0, 0, 0, 0]));
+        assert_eq!(all, [4, 2, 1, 1, 1, 0, 0, 0, 0]);
         let near = |span: Option<Span>, exact: u64| {
             span.is_some_and(|span| span.as_millis().abs_diff(exact) * 100 <= exact * 15)
         };
@@ -519,5 +519,19 @@ fn loosening_or_removing_a_limit_wakes_waiting_fetches() {
             scene.clock.advance(DAY.times(2));
             scene.settle();
         }
+    });
+}
+
+#[test]
+fn jobs_that_miss_their_deadline_are_counted() {
+    on_both(|scene| {
+        let deadline = Some(crore::core::job::StartDeadline::Within(SECOND));
+        scene.push(NewJob { deadline, ..job("q") });
+        scene.push(NewJob { deadline, ..job("q") });
+        scene.done(&scene.fetch("q"));
+        scene.pass(MINUTE);
+        let stats = job_stats(&scene.engine, None);
+        let counts = [JobCounter::Done, JobCounter::Cancelled, JobCounter::Expired];
+        assert_eq!(counts.map(|counter| stats.count(counter)), [1, 1, 1]);
     });
 }

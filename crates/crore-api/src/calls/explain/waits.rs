@@ -6,8 +6,6 @@ use crore_core::job::DependencyCondition;
 use crore_core::{GroupId, JobId, State};
 use crore_wire::api::job as wire;
 
-use crate::calls::acts::state_text;
-
 /// Maximum dependencies that the description names.
 const MAX_NAMED: usize = 5;
 
@@ -42,7 +40,7 @@ pub(super) fn awaited(one: &AwaitedDependency, is_visible: bool) -> wire::Awaite
 }
 
 fn job_state(state: Option<State>) -> String {
-    state.map_or("removed".to_owned(), state_text)
+    state.map_or("removed", State::word).to_owned()
 }
 
 const fn group_state(group: Option<Group>) -> &'static str {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crore_bench::report::{Goal, ReportRow, RunValues};
-use crore_core::job::DueTime;
+use crore_core::job::{DueTime, StartDeadline};
 use crore_core::limit::{Limit, LimitKey};
 use crore_core::{NewJob, Span};
 use crore_store::registry::{Define, RegistryValue};
@@ -51,6 +51,33 @@ fn fair_claims(keys: u64, scale: StoreBenchScale) -> f64 {
         finish_all(&store, vec![jobs], &mut times.finish);
     }
     times.claim.as_secs_f64()
+}
+
+/// The slowest claim of a job behind ten thousand jobs whose deadline is over.
+pub(crate) fn expired_row(name: &'static str, scale: StoreBenchScale) -> ReportRow {
+    let slowest = (0..scale.runs).map(|_| expired_claim(scale)).max().unwrap_or_default();
+    ReportRow::with_bound(name, (slowest.as_secs_f64() * 1e3, "ms"), EXPIRED_CLAIM_MS)
+}
+
+/// Milliseconds that a claim may take that finds ten thousand expired jobs.
+const EXPIRED_CLAIM_MS: f64 = 50.0;
+
+fn expired_claim(scale: StoreBenchScale) -> Duration {
+    let store = Memory::new(Arc::new(SystemClock));
+    let deadline = Some(StartDeadline::Within(Span::from_millis(1)));
+    let expiring = NewJob { deadline, ..job("q", "k") };
+    push(&store, vec![expiring; scale.of(10_000)]);
+    let behind = job("q", "k");
+    push(&store, vec![behind; BATCH]);
+    std::thread::sleep(Duration::from_millis(5));
+    let (mut slowest, mut claimed) = (Duration::ZERO, 0);
+    while claimed == 0 {
+        let mut took = Duration::ZERO;
+        claimed = timed(&mut took, || now(store.claim(claim_of("q")))).jobs.len();
+        slowest = slowest.max(took);
+    }
+    assert_eq!(claimed, BATCH, "the jobs behind the expired ones");
+    slowest
 }
 
 /// Cost of a promotion with a million jobs that are not due.

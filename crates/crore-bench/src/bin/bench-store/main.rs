@@ -1,6 +1,6 @@
 //! `cargo xtask bench store --json FILE`: compares the memory store with a `BTreeMap` and a `VecDeque` that make the
-//! same moves without checks. Also measures the cost of claims and promotions with a large backlog, and the memory of
-//! the index.
+//! same moves without checks. Also measures the cost of claims and promotions with a large backlog, the memory of the
+//! index, and searches by index.
 //!
 //! It runs on the default allocator. `--quick` runs a twentieth of the work, once.
 #![expect(clippy::disallowed_methods, reason = "a benchmark measures real time")]
@@ -8,6 +8,7 @@
 mod backlog;
 mod calls;
 mod cycle;
+mod index;
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -57,6 +58,17 @@ fn fair_key_bytes(scale: StoreBenchScale) -> f64 {
     bytes_per_job(jobs, calls::fair_job) - one_key
 }
 
+/// Bytes of index that an indexed field of a job may take.
+const INDEXED_BYTES: f64 = 64.0;
+
+/// Bytes of index for an indexed field of each of a million waiting jobs.
+fn indexed_bytes(scale: StoreBenchScale) -> f64 {
+    let jobs = scale.of(1_000_000);
+    let pattern = calls::job("q", "k");
+    let plain = bytes_per_job(jobs, |_| pattern.clone());
+    bytes_per_job(jobs, index::indexed_job) - plain
+}
+
 fn bytes_per_job(jobs: usize, job: impl Fn(u64) -> NewJob) -> f64 {
     let before = machine::resident();
     let index = crore_store::measure::index_of(jobs as u64, job).unwrap();
@@ -83,6 +95,11 @@ fn main() -> ExitCode {
         let bytes = (fair_key_bytes(scale), "bytes");
         report.rows.push(ReportRow::with_bound(name, bytes, FAIR_KEY_BYTES));
     }
+    let name = "index of an indexed field";
+    if args.selects(name) {
+        let bytes = (indexed_bytes(scale), "bytes");
+        report.rows.push(ReportRow::with_bound(name, bytes, INDEXED_BYTES));
+    }
     if args.selects("push, claim and finish") {
         report.rows.extend(cycle::measure(scale));
     }
@@ -102,6 +119,18 @@ fn main() -> ExitCode {
     }
     if args.selects("promote, 1M not due") {
         report.rows.push(backlog::promote_row("promote, 1M not due", scale));
+    }
+    let name = "claim, 10k expired in front";
+    if args.selects(name) {
+        report.rows.push(backlog::expired_row(name, scale));
+    }
+    let name = "push, one indexed field";
+    if args.selects(name) {
+        report.rows.push(index::push_row(name, scale));
+    }
+    let name = "first page by index, 10M jobs";
+    if args.selects(name) {
+        report.rows.push(index::search_row(name, scale, &args.dir()));
     }
     args.publish(&mut report);
     ExitCode::SUCCESS

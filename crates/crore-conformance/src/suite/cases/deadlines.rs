@@ -34,7 +34,8 @@ async fn expire(s: &StoreSubject, id: JobId) -> Vec<Pushed> {
 
 async fn listed(s: &StoreSubject, state: State, n: usize) -> Vec<JobId> {
     let mut found = Vec::new();
-    let mut query = ListQuery { state, queue: Some(name("q")), kind: None, after: None, n };
+    let mut query =
+        ListQuery { state, queue: Some(name("q")), kind: None, key: None, after: None, n };
     loop {
         let page = expect_ok(s.store.list(query.clone())).await;
         found.extend(ids(&page.jobs));

@@ -13,7 +13,7 @@ use super::super::job_builder::{MINUTE, NewJobBuilder, SECOND, job, jobs, name};
 use super::super::subject::{StoreSubject, expect_ok, ids};
 
 fn query(state: State, n: usize) -> ListQuery {
-    ListQuery { state, queue: None, kind: None, after: None, n }
+    ListQuery { state, queue: None, kind: None, key: None, after: None, n }
 }
 
 /// A page of at most the requested size, and the query for the next one.

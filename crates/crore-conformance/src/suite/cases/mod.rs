@@ -22,6 +22,7 @@
 //! | I26 no job starts after its deadline | `deadlines` |
 //! | I27 an event releases each job that waits for it once, with its payload | `events` |
 //! | a required version is satisfied | `versions` |
+//! | an index finds every job with a key, and no other | `index` |
 
 pub(super) mod actions;
 pub(super) mod apply;
@@ -35,6 +36,7 @@ pub(super) mod events;
 pub(super) mod fair;
 pub(super) mod group;
 pub(super) mod identity;
+pub(super) mod index;
 pub(super) mod job_stats;
 pub(super) mod lead;
 pub(super) mod limits;

@@ -140,6 +140,7 @@ pub(in super::super) async fn age_counts_from_the_end_and_not_from_the_push(s: &
 pub(in super::super) async fn live_jobs_are_never_pruned(s: &StoreSubject) {
     let settings = QueueSettings {
         fair: None,
+        index: None,
         keep_done: Span::ZERO,
         max_done: 0,
         keep_dead: Span::ZERO,

@@ -173,6 +173,7 @@ pub(in super::super) async fn lists_and_counts_include_jobs_that_require_version
         state: State::Ready,
         queue: Some(name("q")),
         kind: kind.map(name),
+        key: None,
         after: None,
         n: 9,
     };

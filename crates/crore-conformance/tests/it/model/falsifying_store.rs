@@ -208,6 +208,10 @@ impl<L: Falsification> Views for FalsifyingStore<L> {
         self.falsified(|memory| memory.required_versions(queue), |_, _| ())
     }
 
+    fn has_index(&self) -> bool {
+        true
+    }
+
     fn paused_keys(&self, limit: Option<Name>, n: usize) -> StoreFuture<'_, Vec<PausedKey>> {
         self.falsified(|memory| memory.paused_keys(limit, n), |_, _| ())
     }

@@ -139,6 +139,10 @@ impl Views for PlainStore {
         self.answer(|records| records.required_versions(queue.as_ref()))
     }
 
+    fn has_index(&self) -> bool {
+        true
+    }
+
     fn paused_keys(&self, limit: Option<Name>, n: usize) -> StoreFuture<'_, Vec<PausedKey>> {
         self.answer(move |records| records.paused_keys(limit.as_ref(), n))
     }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crore_core::{Delivery, Job, JobId, Name, State, Time};
+use crore_core::{Delivery, IndexKey, Job, JobId, Name, State, Time};
 use crore_store::views::{
     Cursor, JobCount, JobNotes, ListPage, ListQuery, MAX_LOG_LINES, Note, RequiredVersion, StatStep,
 };
@@ -52,6 +52,7 @@ impl Records {
         let jobs = self.jobs.values().filter(|job| job.live.state == query.state);
         let jobs = jobs.filter(|job| query.queue.as_ref().is_none_or(|q| *q == job.spec.queue));
         let jobs = jobs.filter(|job| query.kind.as_ref().is_none_or(|k| *k == job.spec.kind));
+        let jobs = jobs.filter(|job| query.key.is_none_or(|k| IndexKey::of_job(job).contains(&k)));
         let mut jobs: Vec<(Cursor, &Job)> = jobs.map(|job| (position(job), job)).collect();
         jobs.sort_unstable_by_key(|(position, _)| *position);
         let is_after = |a: Cursor, b: Cursor| if query.state.has_ended() { a < b } else { a > b };

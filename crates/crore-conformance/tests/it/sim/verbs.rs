@@ -175,6 +175,10 @@ impl Views for OpenJournal {
         self.memory.required_versions(queue)
     }
 
+    fn has_index(&self) -> bool {
+        true
+    }
+
     fn paused_keys(&self, limit: Option<Name>, n: usize) -> StoreFuture<'_, Vec<PausedKey>> {
         self.memory.paused_keys(limit, n)
     }

@@ -3,6 +3,7 @@ use std::sync::Arc;
 use super::super::plan::TimeRange;
 use super::super::{Fingerprint, SearchFilter};
 use crate::id::{Delivery, GroupId, JobId};
+use crate::index::{IndexKey, QueueIndex};
 use crate::job::{Attempt, DeliveryEnd, EndReason, Job, Live, ReportDetails, Spec, State};
 use crate::name::Name;
 use crate::payload::Payload;
@@ -185,4 +186,53 @@ fn a_job_that_matches_is_inside_the_plan() {
         let range = filter.ended_range(now());
         assert!(job().live.ended_at.is_some_and(|at| range.from <= at && at <= range.to));
     }
+}
+
+/// A search by index finds what a scan finds.
+#[test]
+fn a_job_has_a_key_of_every_lookup_of_a_filter_that_matches_it() {
+    let job = job();
+    let fingerprint = Fingerprint::of("Connection timeout after 7s");
+    let by_error = format!("error={fingerprint},0000000000000000");
+    for text in [
+        "payload.to=Ada",
+        "payload.to=x,Ada",
+        "payload.n=42",
+        "payload.n=4.2e1",
+        "payload.text=42",
+        "payload.text=\"42\"",
+        "payload.on=true",
+        "payload.a[0]=1.0 state:dead",
+        "label:tenant=acme",
+        "label:x=y,eu=\"\"",
+        &by_error,
+    ] {
+        let filter = filter(text);
+        assert!(filter.matches(&job, now()), "{text}");
+        let [lookup] = &filter.lookups()[..] else { panic!("one lookup of {text}") };
+        let mut keys = IndexKey::of_job(&job);
+        if let Some(field) = &lookup.field {
+            let index = QueueIndex::new(vec![field.clone()]).expect("an index");
+            keys.extend(index.keys(&job.spec).into_iter().flat_map(|keys| keys.to_vec()));
+        }
+        assert!(keys.iter().any(|key| lookup.keys.contains(key)), "{text}");
+        assert!(filter.is_indexed(Some(lookup.term)) && !filter.is_indexed(None), "{text}");
+    }
+    for text in [
+        "-payload.to=Ada",
+        "payload.to!=Ada",
+        "payload.a[1].\"b c\"=null",
+        "payload.to~ad",
+        "payload.n>=3",
+        "label:tenant",
+        "label:tenant=a*",
+        "label:tenant=acme,eu",
+        "error~timeout",
+        "kind:send",
+    ] {
+        assert_eq!(filter(text).lookups(), [], "{text}");
+    }
+    let all = format!("label:a=b error={fingerprint} payload.n=1 payload.to=2");
+    let terms: Vec<usize> = filter(&all).lookups().iter().map(|lookup| lookup.term).collect();
+    assert_eq!(terms, [2, 3, 1, 0], "rare values first");
 }

@@ -279,6 +279,37 @@ async fn settings_of_a_queue_are_changed_and_seen() {
 }
 
 #[tokio::test]
+async fn indexed_fields_of_a_queue_are_set_shown_and_removed() {
+    let server = Server::start().await;
+    let mut admin = admin(&server).await;
+    let none =
+        || v1::ChangeQueueRequest { queue: "mail".into(), ..v1::ChangeQueueRequest::default() };
+    let fields = vec!["payload.to".to_owned(), "payload.\"a\"[0]".to_owned()];
+    let change = v1::ChangeQueueRequest { index: fields, ..none() };
+    let changed = admin.change_queue(change.clone()).await.expect("changed").into_inner();
+    let names: Vec<&str> = changed.index.iter().map(|one| one.field.as_str()).collect();
+    assert_eq!(names, ["payload.to", "payload.a[0]"]);
+    let shown = server.get(BodyEncoding::Json, "/v1/queues/mail").await.body;
+    assert_eq!(shown["index"][0]["field"], "payload.to");
+    for (field, bad) in [
+        ("index", v1::ChangeQueueRequest { index: vec!["label.a".to_owned()], ..none() }),
+        ("index", v1::ChangeQueueRequest { index: vec!["payload.a".to_owned(); 2], ..none() }),
+        ("index", v1::ChangeQueueRequest { index: vec!["payload.a".to_owned(); 5], ..none() }),
+        ("index", v1::ChangeQueueRequest { not_indexed: true, ..change }),
+    ] {
+        let refused = admin.change_queue(bad).await.expect_err(field);
+        assert_eq!(
+            (refused.code(), problem(&refused).field.as_str()),
+            (Code::InvalidArgument, field)
+        );
+    }
+    let kept = admin.get_queue(queue("mail")).await.expect("a queue").into_inner();
+    assert_eq!(kept.index.len(), 2, "a refused change changes nothing");
+    let removed = admin.change_queue(v1::ChangeQueueRequest { not_indexed: true, ..none() }).await;
+    assert_eq!(removed.expect("changed").into_inner().index, []);
+}
+
+#[tokio::test]
 async fn an_operation_runs_in_the_background() {
     let server = Server::start().await;
     push(&server, "mail", 3).await;

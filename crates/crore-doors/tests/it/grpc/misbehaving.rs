@@ -146,7 +146,7 @@ async fn unsent_jobs_of_a_leaving_worker_are_redelivered_without_cost() {
         frames.write(DATA, 0, 1, &framed(&says)).await.expect("written");
         // Two of these jobs exceed one message, and the client reads few messages.
         let jobs = async |state| {
-            let query = ListQuery { state, queue: None, kind: None, after: None, n: 10 };
+            let query = ListQuery { state, queue: None, kind: None, key: None, after: None, n: 10 };
             server.engine.list(query).await.expect("listed").jobs
         };
         eventually(async || jobs(State::Ready).await.is_empty()).await;

@@ -4,7 +4,9 @@ use crore_core::event::ReceivedEvent;
 use crore_core::job::{
     Attempt, DeliveryEnd, EndReason, ManualAction, ManualActionType, ReportDetails, StoredResult,
 };
-use crore_core::{Delivery, EventId, EventWait, Live, Revision, State, Time};
+use crore_core::{
+    Delivery, EventId, EventWait, Fingerprint, IndexKey, Live, Name, Revision, State, Time,
+};
 
 use super::fields::PresenceBits;
 use super::numbers::StoredNumber as _;
@@ -59,6 +61,8 @@ pub(crate) struct LiveHead {
     /// When the result expires, if there is one.
     pub(crate) result_until: Option<Time>,
     pub(crate) deadline: Option<Time>,
+    /// Index key of the newest error; set by [`peek_live`] only.
+    pub(crate) error: Option<IndexKey>,
 }
 
 /// Appends the encoding of `live`.
@@ -234,6 +238,7 @@ fn get_history(
 /// Decodes a live state.
 pub(crate) fn get_live(reader: &mut ByteReader<'_>) -> Result<Live, Damaged> {
     let (fields, head) = get_head(reader)?;
+    let counts = get_counts(reader, fields, &head)?;
     Ok(Live {
         state: head.state,
         stop: fields.has(STOP),
@@ -246,13 +251,13 @@ pub(crate) fn get_live(reader: &mut ByteReader<'_>) -> Result<Live, Damaged> {
         deadline: head.deadline,
         lease_until: head.lease_until,
         ended_at: head.ended_at,
-        started_at: fields.given(STARTED_AT, || reader.time(head.pushed_at))?.unwrap_or(Time::ZERO),
-        waits: fields.given(WAITS, || reader.var32())?.unwrap_or(0),
-        attempt: fields.given(ATTEMPT, || reader.var32())?.unwrap_or(0),
-        crashes: fields.given(CRASHES, || reader.var32())?.unwrap_or(0),
-        worker: fields.given(WORKER, || reader.name())?,
-        why: fields.given(WHY, || EndReason::read(reader))?,
-        event: fields.given(EVENT, || get_wait(reader, head.pushed_at))?.map(Box::new),
+        started_at: counts.started_at,
+        waits: counts.waits,
+        attempt: counts.attempt,
+        crashes: counts.crashes,
+        worker: counts.worker,
+        why: counts.why,
+        event: counts.event.map(Box::new),
         history: get_history(reader, fields, &head)?,
         actions: fields
             .given(ACTIONS, || reader.list(LEAST_ACTION, |reader| get_action(reader, &head)))?
@@ -269,7 +274,60 @@ pub(crate) fn get_live(reader: &mut ByteReader<'_>) -> Result<Live, Damaged> {
 
 /// Decodes only the part that the index needs; the reader stops inside the encoding.
 pub(crate) fn peek_live(reader: &mut ByteReader<'_>) -> Result<LiveHead, Damaged> {
-    get_head(reader).map(|(_, head)| head)
+    let (fields, mut head) = get_head(reader)?;
+    if fields.has(HISTORY) {
+        // The rest of a damaged record is not looked at: reading the job reports the damage.
+        head.error = peek_newest_error(reader, fields, &head).unwrap_or_default();
+    }
+    Ok(head)
+}
+
+fn peek_newest_error(
+    reader: &mut ByteReader<'_>,
+    fields: PresenceBits,
+    head: &LiveHead,
+) -> Result<Option<IndexKey>, Damaged> {
+    get_counts(reader, fields, head)?;
+    let history = reader.list(LEAST_ATTEMPT, peek_error)?;
+    let newest = history.into_iter().flatten().next();
+    Ok(newest.map(|error| IndexKey::error(Fingerprint::of(error))))
+}
+
+/// The error of an attempt, whose other fields are skipped.
+fn peek_error<'a>(reader: &mut ByteReader<'a>) -> Result<Option<&'a str>, Damaged> {
+    for _delivery_and_times in 0..3 {
+        reader.zig()?;
+    }
+    reader.option(ByteReader::chunk)?;
+    reader.u8()?;
+    reader.option(ByteReader::text)
+}
+
+/// The fields between the head and the history.
+struct CountFields {
+    started_at: Time,
+    waits: u32,
+    attempt: u32,
+    crashes: u32,
+    worker: Option<Name>,
+    why: Option<EndReason>,
+    event: Option<EventWait>,
+}
+
+fn get_counts(
+    reader: &mut ByteReader<'_>,
+    fields: PresenceBits,
+    head: &LiveHead,
+) -> Result<CountFields, Damaged> {
+    Ok(CountFields {
+        started_at: fields.given(STARTED_AT, || reader.time(head.pushed_at))?.unwrap_or(Time::ZERO),
+        waits: fields.given(WAITS, || reader.var32())?.unwrap_or(0),
+        attempt: fields.given(ATTEMPT, || reader.var32())?.unwrap_or(0),
+        crashes: fields.given(CRASHES, || reader.var32())?.unwrap_or(0),
+        worker: fields.given(WORKER, || reader.name())?,
+        why: fields.given(WHY, || EndReason::read(reader))?,
+        event: fields.given(EVENT, || get_wait(reader, head.pushed_at))?,
+    })
 }
 
 fn get_head(reader: &mut ByteReader<'_>) -> Result<(PresenceBits, LiveHead), Damaged> {
@@ -296,6 +354,7 @@ fn get_head(reader: &mut ByteReader<'_>) -> Result<(PresenceBits, LiveHead), Dam
         ended_at: time(ENDED_AT)?,
         result_until: time(RESULT)?,
         deadline: time(DEADLINE)?,
+        error: None,
     };
     Ok((fields, head))
 }

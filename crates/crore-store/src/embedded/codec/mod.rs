@@ -31,7 +31,8 @@ pub(crate) use live::{LiveHead, get_live, peek_live, put_live};
 pub(crate) use policy::{get_payload, put_payload};
 pub(crate) use reader::ByteReader;
 pub(crate) use spec::{
-    SpecHead, get_costs, get_spec, get_spec_with, peek_spec, put_costs, put_spec,
+    SpecHead, get_costs, get_index_keys, get_spec, get_spec_with, peek_spec, put_costs,
+    put_index_keys, put_spec,
 };
 pub(crate) use version::{get_version, put_version};
 pub(crate) use writer::Put;

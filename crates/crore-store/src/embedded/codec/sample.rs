@@ -16,8 +16,8 @@ use crore_core::retry::{Backoff, Retry};
 use crore_core::unique::{Unique, UniqueHold};
 use crore_core::version::{MAX_PART, Version, VersionRequirement};
 use crore_core::{
-    AwaitedEvent, Delivery, Encoding, EventId, EventWait, GroupId, JobId, Live, Name, NewJob,
-    OwnerId, Payload, Revision, Span, Spec, State, Time,
+    AwaitedEvent, Delivery, Encoding, EventId, EventWait, GroupId, IndexKey, JobId, Live, Name,
+    NewJob, OwnerId, Payload, Revision, Span, Spec, State, Time,
 };
 use proptest::collection::{btree_map, vec};
 use proptest::option;
@@ -141,10 +141,11 @@ pub(super) fn spec() -> BoxedStrategy<Spec> {
     let pusher = option::of(number().prop_map(OwnerId));
     let fair = option::of(option::of(text()).prop_map(FairKey::new));
     let replay_of = option::of(number().prop_map(JobId));
-    let tags = (btree_map(label(), label(), 0..4), option::of(text()), replay_of);
+    let tags = (btree_map(label(), label(), 0..10), option::of(text()), replay_of);
     let costs = option::of(vec(any::<u32>(), 1..4).prop_map(Into::into));
+    let index = option::of(vec(any::<u64>().prop_map(IndexKey), 1..4).prop_map(Into::into));
     let wait_for = option::of(awaited_event().prop_map(Box::new));
-    let marks = (tags, pusher, fair, (option::of(worker_version()), costs), wait_for);
+    let marks = (tags, pusher, fair, (option::of(worker_version()), costs, index), wait_for);
     let ties = (option::of(number().prop_map(GroupId)), vec(dependency(), 0..4), parent, marks);
     let parts = (head.boxed(), policies.boxed(), ties.boxed(), payload());
     parts
@@ -152,8 +153,8 @@ pub(super) fn spec() -> BoxedStrategy<Spec> {
             let (queue, kind, priority, limits, client_id) = head;
             let (lease, unique, retry, (timeout, lapse, reports, keep, retain)) = policies;
             let (group, after, parent, marks) = ties;
-            let ((labels, trace, replay_of), pusher, fair, (worker_version, costs), wait_for) =
-                marks;
+            let ((labels, trace, replay_of), pusher, fair, counted, wait_for) = marks;
+            let (worker_version, costs, index) = counted;
             Spec {
                 lease,
                 unique,
@@ -177,6 +178,7 @@ pub(super) fn spec() -> BoxedStrategy<Spec> {
                 trace,
                 pusher,
                 fair,
+                index,
                 on_expired: None,
                 worker_version: worker_version.map(Box::new),
                 replay_of,

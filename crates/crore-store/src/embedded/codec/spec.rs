@@ -4,11 +4,12 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crore_core::fair::FairKey;
-use crore_core::job::{ClientId, JobRetention, Lapse, ReportFencing, ResultRetention};
+use crore_core::job::{ClientId, Dependency, JobRetention, Lapse, ReportFencing, ResultRetention};
 use crore_core::limit::LimitKey;
 use crore_core::retry::{Backoff, Retry};
+use crore_core::unique::Unique;
 use crore_core::version::VersionRequirement;
-use crore_core::{GroupId, JobId, Name, OwnerId, Span, Spec};
+use crore_core::{GroupId, IndexKey, JobId, Name, OwnerId, Span, Spec};
 
 use super::fields::PresenceBits;
 use super::new_job::{get_new_job, put_new_job};
@@ -48,10 +49,12 @@ const FAIR: u64 = 1 << 18;
 const WAIT_FOR: u64 = 1 << 19;
 /// Costs under the limits.
 const COSTS: u64 = 1 << 20;
+/// Index keys of the payload.
+const INDEX: u64 = 1 << 21;
 const REPLAY_OF: u64 = 1 << 22;
 const WORKER_VERSION: u64 = 1 << 23;
 const KNOWN: u64 =
-    ((1 << 17) - 1) | ON_EXPIRED | FAIR | WAIT_FOR | COSTS | REPLAY_OF | WORKER_VERSION;
+    ((1 << 17) - 1) | ON_EXPIRED | FAIR | WAIT_FOR | COSTS | INDEX | REPLAY_OF | WORKER_VERSION;
 
 /// The usual values of version 1. Unlike the defaults of the rules, these must never change.
 const USUAL_LEASE: Option<Span> = Some(Span::from_secs(30));
@@ -77,6 +80,8 @@ pub(crate) struct SpecHead<'a> {
     pub(crate) client_id: Option<ClientId>,
     pub(crate) fair: Option<FairKey>,
     pub(crate) version: Option<VersionRequirement>,
+    /// Index keys of its labels and payload.
+    pub(crate) keys: Vec<IndexKey>,
 }
 
 /// Appends the encoding of `spec`.
@@ -122,6 +127,7 @@ fn fields_of(spec: &Spec) -> PresenceBits {
         .with(PUSHER, spec.pusher.is_some())
         .with(FAIR, spec.fair.is_some())
         .with(COSTS, spec.costs.is_some())
+        .with(INDEX, spec.index.is_some())
         .with(ON_EXPIRED, spec.on_expired.is_some())
         .with(REPLAY_OF, spec.replay_of.is_some())
         .with(WAIT_FOR, spec.wait_for.is_some())
@@ -147,6 +153,9 @@ fn put_head(spec: &Spec, fields: PresenceBits, out: &mut Vec<u8>) {
     }
     if let Some(costs) = &spec.costs {
         put_costs(costs, out);
+    }
+    if let Some(keys) = &spec.index {
+        put_index_keys(keys, out);
     }
 }
 
@@ -241,8 +250,23 @@ pub(crate) fn peek_spec<'a>(reader: &mut ByteReader<'a>) -> Result<SpecHead<'a>,
     let fields = PresenceBits::read(reader, VERSION, KNOWN)?;
     let (queue, kind) = (reader.text()?, reader.text()?);
     let head = get_head(reader, fields)?;
-    let HeadFields { priority, limits, costs, client_id, fair, version } = head;
-    Ok(SpecHead { queue, kind, priority, limits, costs, client_id, fair, version })
+    let HeadFields { priority, limits, costs, client_id, fair, version, index } = head;
+    let mut keys: Vec<IndexKey> = Vec::new();
+    if fields.has(LABELS) {
+        // The rest of a damaged record is not looked at: reading the job reports the damage.
+        keys = peek_label_keys(reader, fields).unwrap_or_default();
+    }
+    keys.extend(index.iter().flat_map(|keys| keys.iter()));
+    Ok(SpecHead { queue, kind, priority, limits, costs, client_id, fair, version, keys })
+}
+
+fn peek_label_keys(
+    reader: &mut ByteReader<'_>,
+    fields: PresenceBits,
+) -> Result<Vec<IndexKey>, Damaged> {
+    get_policies(reader, fields)?;
+    get_group_relations(reader, fields)?;
+    Ok(IndexKey::of_labels(&get_labels(reader)?).collect())
 }
 
 /// The fields of a spec's head behind the names.
@@ -253,6 +277,7 @@ struct HeadFields {
     client_id: Option<ClientId>,
     fair: Option<FairKey>,
     version: Option<VersionRequirement>,
+    index: Option<Arc<[IndexKey]>>,
 }
 
 fn get_head(reader: &mut ByteReader<'_>, fields: PresenceBits) -> Result<HeadFields, Damaged> {
@@ -263,6 +288,7 @@ fn get_head(reader: &mut ByteReader<'_>, fields: PresenceBits) -> Result<HeadFie
         fair: fields.given(FAIR, || reader.text())?.map(|text| FairKey::new(Some(text.into()))),
         version: fields.given(WORKER_VERSION, || get_version(reader))?,
         costs: fields.given(COSTS, || get_costs(reader))?,
+        index: fields.given(INDEX, || get_index_keys(reader))?.map(Into::into),
     })
 }
 
@@ -275,6 +301,60 @@ pub(crate) fn get_costs(reader: &mut ByteReader<'_>) -> Result<Arc<[u32]>, Damag
     reader.list(1, ByteReader::var32).map(Into::into)
 }
 
+/// Index keys, with eight bytes each.
+pub(crate) fn put_index_keys(keys: &[IndexKey], out: &mut Vec<u8>) {
+    out.put_var(keys.len() as u64);
+    keys.iter().for_each(|key| out.put_u64(key.0));
+}
+
+pub(crate) fn get_index_keys(reader: &mut ByteReader<'_>) -> Result<Vec<IndexKey>, Damaged> {
+    reader.list(8, |reader| reader.u64().map(IndexKey))
+}
+
+/// The fields between the head and the relations of a spec.
+struct PolicyFields {
+    lease: Option<Span>,
+    unique: Option<Unique>,
+    retry: Retry,
+    keep: ResultRetention,
+    timeout: Option<Span>,
+    lapse: Lapse,
+}
+
+fn get_policies(
+    reader: &mut ByteReader<'_>,
+    fields: PresenceBits,
+) -> Result<PolicyFields, Damaged> {
+    Ok(PolicyFields {
+        lease: fields.given(LEASE, || reader.option(ByteReader::span))?.unwrap_or(USUAL_LEASE),
+        unique: fields.given(UNIQUE, || get_unique(reader))?,
+        retry: fields.given(RETRY, || get_retry(reader))?.unwrap_or(USUAL_RETRY),
+        keep: fields.given(KEEP, || get_keep(reader))?.unwrap_or(ResultRetention::Discard),
+        timeout: fields.given(TIMEOUT, || reader.span())?,
+        lapse: fields.given(LAPSE, || get_lapse(reader))?.unwrap_or(USUAL_LAPSE),
+    })
+}
+
+/// The relations before the labels of a spec.
+struct GroupRelations {
+    group: Option<GroupId>,
+    after: Vec<Dependency>,
+    parent: Option<(JobId, u32)>,
+}
+
+fn get_group_relations(
+    reader: &mut ByteReader<'_>,
+    fields: PresenceBits,
+) -> Result<GroupRelations, Damaged> {
+    Ok(GroupRelations {
+        group: fields.given(GROUP, || reader.var())?.map(GroupId),
+        after: fields
+            .given(AFTER, || reader.list(LEAST_DEPENDENCY, get_dependency))?
+            .unwrap_or_default(),
+        parent: fields.given(PARENT, || Ok((JobId(reader.var()?), reader.var32()?)))?,
+    })
+}
+
 /// Decodes everything after the names, in the order in which it is written.
 fn get_rest(
     reader: &mut ByteReader<'_>,
@@ -282,8 +362,10 @@ fn get_rest(
     queue: Name,
     kind: Name,
 ) -> Result<Spec, Damaged> {
-    let HeadFields { priority, limits, costs, client_id, fair, version } =
+    let HeadFields { priority, limits, costs, client_id, fair, version, index } =
         get_head(reader, fields)?;
+    let PolicyFields { lease, unique, retry, keep, timeout, lapse } = get_policies(reader, fields)?;
+    let GroupRelations { group, after, parent } = get_group_relations(reader, fields)?;
     Ok(Spec {
         queue,
         kind,
@@ -292,24 +374,23 @@ fn get_rest(
         costs,
         client_id,
         fair,
+        index,
         worker_version: version.map(Box::new),
-        lease: fields.given(LEASE, || reader.option(ByteReader::span))?.unwrap_or(USUAL_LEASE),
-        unique: fields.given(UNIQUE, || get_unique(reader))?,
-        retry: fields.given(RETRY, || get_retry(reader))?.unwrap_or(USUAL_RETRY),
-        keep: fields.given(KEEP, || get_keep(reader))?.unwrap_or(ResultRetention::Discard),
-        timeout: fields.given(TIMEOUT, || reader.span())?,
-        lapse: fields.given(LAPSE, || get_lapse(reader))?.unwrap_or(USUAL_LAPSE),
+        lease,
+        unique,
+        retry,
+        keep,
+        timeout,
+        lapse,
         reports: if fields.has(REPORTS_ANY) { ReportFencing::Any } else { ReportFencing::Fenced },
         retain: if fields.has(RETAIN_NOTHING) {
             JobRetention::Nothing
         } else {
             JobRetention::AsQueue
         },
-        group: fields.given(GROUP, || reader.var())?.map(GroupId),
-        after: fields
-            .given(AFTER, || reader.list(LEAST_DEPENDENCY, get_dependency))?
-            .unwrap_or_default(),
-        parent: fields.given(PARENT, || Ok((JobId(reader.var()?), reader.var32()?)))?,
+        group,
+        after,
+        parent,
         labels: fields.given(LABELS, || get_labels(reader))?.unwrap_or_default(),
         trace: fields.given(TRACE, || reader.text())?.map(Into::into),
         pusher: fields.given(PUSHER, || reader.var())?.map(OwnerId),

@@ -40,6 +40,7 @@ use crore_core::{JobId, Name, Spec, State, Time};
 
 use super::arena::Arena;
 use super::index_position::IndexPosition;
+use super::key_index::KeyIndex;
 use super::permits::Permits;
 use super::sorted_run::SortedRun;
 use crate::bug::planted;
@@ -166,6 +167,7 @@ impl Lanes {
             ready: 0,
             hidden: BTreeSet::new(),
             running: 0,
+            keys: KeyIndex::default(),
             waiting: SortedRun::default(),
             scheduled: SortedRun::default(),
             done: SortedRun::default(),

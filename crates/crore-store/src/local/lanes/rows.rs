@@ -8,6 +8,7 @@ use crore_core::limit::LimitKey;
 use crore_core::version::VersionRequirement;
 use crore_core::{Name, State, Time};
 
+use super::super::key_index::KeyIndex;
 use super::super::sorted_run::{RunSlot, SortedRun};
 use super::ready::ReadyJobs;
 use super::{FairHeads, LaneHead, TurnHead};
@@ -85,6 +86,8 @@ pub(crate) struct PartitionRow {
     /// Ready jobs whose deadline is over, by priority. They are in no lane.
     pub(crate) hidden: BTreeSet<(i32, RunSlot)>,
     pub(super) running: usize,
+    /// Jobs with labels, errors or indexed fields.
+    pub(crate) keys: KeyIndex,
     pub(super) waiting: SortedRun,
     pub(super) scheduled: SortedRun,
     pub(super) done: SortedRun,

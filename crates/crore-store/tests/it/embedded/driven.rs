@@ -201,6 +201,10 @@ impl Views for Driven {
         self.drive(|store| store.required_versions(queue))
     }
 
+    fn has_index(&self) -> bool {
+        true
+    }
+
     fn paused_keys(&self, limit: Option<Name>, n: usize) -> StoreFuture<'_, Vec<PausedKey>> {
         self.drive(|store| store.paused_keys(limit, n))
     }

@@ -14,7 +14,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crore_conformance::sim_disk::SimDisk;
-use crore_store::Store;
+use crore_core::{IndexKey, State};
+use crore_store::views::ListQuery;
+use crore_store::{Store, Views};
 
 use super::image::{Image, look, segments};
 use super::rich::{SteppedStore, describe, make};
@@ -41,12 +43,33 @@ fn files_of_every_released_version_open() {
         let disk = SimDisk::from_image(image.clone(), 1);
         let hand = SteppedStore::open(Arc::new(disk.clone())).expect("it opens");
         assert_eq!(describe(&hand), expected, "{version}");
+        let keys = found_by_key(&hand);
+        assert!(keys >= 2, "{version}: it has labels and errors");
         assert_eq!(hand.store.open_report().unfinished, None);
         hand.settle();
         drop(hand);
         let again = SteppedStore::open(Arc::new(disk)).expect("it opens again");
         assert_eq!(describe(&again), expected, "{version}, opened twice");
+        assert_eq!(found_by_key(&again), keys, "{version}, opened twice");
     }
+}
+
+/// Checks that each job with labels or an error is found by its keys, and returns the number of these keys.
+fn found_by_key(hand: &SteppedStore) -> usize {
+    let list = |state, key| {
+        let query = ListQuery { state, queue: None, kind: None, key, after: None, n: 10_000 };
+        hand.get(|store| store.list(query)).jobs
+    };
+    let mut count = 0;
+    for state in State::ALL {
+        for job in list(state, None) {
+            for key in IndexKey::of_job(&job) {
+                assert!(list(state, Some(key)).contains(&job), "{job:?}");
+                count += 1;
+            }
+        }
+    }
+    count
 }
 
 #[test]

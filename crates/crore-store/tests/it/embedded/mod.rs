@@ -59,5 +59,5 @@ fn the_embedded_store_equals_the_memory_store() {
 
 #[test]
 fn the_embedded_store_equals_the_memory_store_across_reopening() {
-    model::check_store(150, 60, async || driven(small(), Reopen::Every(5)));
+    model::check_reopened_store(150, 60, async || driven(small(), Reopen::Every(5)));
 }

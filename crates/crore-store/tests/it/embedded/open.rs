@@ -336,7 +336,7 @@ fn a_store_opened_from_hints_knows_required_versions() {
         magic
     };
     let magics: Vec<[u8; 8]> = hints.map(magic).collect();
-    assert!(magics.contains(b"crorehnx"), "{magics:?}");
+    assert!(magics.contains(b"crorehni"), "{magics:?}");
     let store = open().expect("the store reopens");
     let ask = |versions: &[(&str, &str)]| Claim {
         queues: vec![name("q")],

@@ -245,7 +245,7 @@ fn change_moved_jobs(hand: &SteppedStore) {
     assert!(!limited.spec.limits.is_empty(), "the one with limits is next");
     let later = hand.get(|store| {
         let (queue, kind, after) = (Some(name("morgen")), None, None);
-        store.list(ListQuery { state: State::Scheduled, queue, kind, after, n: 1 })
+        store.list(ListQuery { state: State::Scheduled, queue, kind, key: None, after, n: 1 })
     });
     let edited = JobEdit { spec: Some(Arc::new(spec("übermorgen", "{}"))), ..JobEdit::default() };
     hand.apply_event(&later.jobs[0], &JobEvent::Edit(edited));
@@ -255,7 +255,7 @@ fn change_moved_jobs(hand: &SteppedStore) {
 pub(crate) fn describe(hand: &SteppedStore) -> String {
     let mut out = String::new();
     for state in State::ALL {
-        let query = ListQuery { state, queue: None, kind: None, after: None, n: 10_000 };
+        let query = ListQuery { state, queue: None, kind: None, key: None, after: None, n: 10_000 };
         for job in hand.get(|store| store.list(query)).jobs {
             let mut spec = (*job.spec).clone();
             let payload = std::mem::replace(&mut spec.payload, Payload::json(""));

@@ -22,7 +22,7 @@ impl Dump {
         for state in State::ALL {
             let mut after = None;
             loop {
-                let query = ListQuery { state, queue: None, kind: None, after, n: 1000 };
+                let query = ListQuery { state, queue: None, kind: None, key: None, after, n: 1000 };
                 let page = wait(store.list(query))?;
                 jobs.extend(page.jobs);
                 after = page.next;

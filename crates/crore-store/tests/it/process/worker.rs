@@ -179,7 +179,7 @@ impl<'a> ChildWorker<'a> {
         let states = [State::Done, State::Done, State::Dead, State::Cancelled, State::Ready];
         let state = states[self.dice.below(5) as usize];
         let n = if state == State::Ready { 1 } else { 8 };
-        let query = ListQuery { state, queue: None, kind: None, after: None, n };
+        let query = ListQuery { state, queue: None, kind: None, key: None, after: None, n };
         let Some(page) = self.answer_or_stop(self.shared.store.list(query))? else { return Ok(()) };
         let deleted = page.jobs.iter().filter_map(|job| {
             Some((tag(job), decide(job, &JobEvent::Delete, self.dice.next_u64()).ok()?))

@@ -7,7 +7,7 @@ mod stored;
 use std::fmt::Debug;
 
 use crore_core::group::Group;
-use crore_core::{Live, Name, Spec};
+use crore_core::{IndexKey, Live, Name, Spec};
 use proptest::prelude::*;
 
 use super::*;
@@ -72,6 +72,7 @@ proptest! {
             fair: spec.fair.clone(),
             version: spec.worker_version.as_deref().copied(),
             client_id: spec.client_id.clone(),
+            keys: IndexKey::of_spec(&spec).collect(),
         };
         prop_assert_eq!(peek_spec(&mut ByteReader::new(&bytes)), Ok(head));
         let (queue, kind) = (name("other queue"), name("other kind"));
@@ -93,6 +94,7 @@ proptest! {
             ended_at: live.ended_at,
             result_until: live.result.as_ref().map(|kept| kept.until),
             deadline: live.deadline,
+            error: IndexKey::of_newest_error(&live),
         };
         prop_assert_eq!(peek_live(&mut ByteReader::new(&encode(&live, put_live))), Ok(head));
     }

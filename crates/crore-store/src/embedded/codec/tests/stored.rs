@@ -282,6 +282,12 @@ fn the_bits_of_a_spec_never_change() {
         "0180808002046d61696c0777656c636f6d65ac0200087b22746f223a317d"
     );
     assert_round_trip(&replay, put_spec, get_spec);
+    let indexed = Spec { index: Some([IndexKey(0x0102_0304_0506_0708)].into()), ..plain() };
+    assert_eq!(
+        hex(&encode(&indexed, put_spec)),
+        "0180808001046d61696c0777656c636f6d6501080706050403020100087b22746f223a317d"
+    );
+    assert_round_trip(&indexed, put_spec, get_spec);
 }
 
 #[test]

@@ -164,7 +164,8 @@ impl Deadlines {
 
     fn first_due(&self) -> Option<Time> {
         let (queue, kind) = (None, None);
-        let query = ListQuery { state: State::Scheduled, queue, kind, after: None, n: 1 };
+        let query =
+            ListQuery { state: State::Scheduled, queue, kind, key: None, after: None, n: 1 };
         at_once(self.store.list(query))?.jobs.first().map(|job| job.live.due)
     }
 }

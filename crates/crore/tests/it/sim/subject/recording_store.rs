@@ -284,6 +284,10 @@ impl Views for RecordingStore {
         })
     }
 
+    fn has_index(&self) -> bool {
+        self.store.has_index()
+    }
+
     fn counts(&self, queue: Option<Name>) -> StoreFuture<'_, Vec<JobCount>> {
         self.counted(self.delayed(self.store.counts(queue)))
     }

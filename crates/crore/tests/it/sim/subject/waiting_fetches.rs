@@ -138,7 +138,8 @@ impl WaitingFetches {
 
     fn ready(&self, queue: &Name) -> Vec<Job> {
         let (state, queue) = (State::Ready, Some(queue.clone()));
-        let query = ListQuery { state, queue, kind: None, after: None, n: MAX_JOBS_CHECKED };
+        let query =
+            ListQuery { state, queue, kind: None, key: None, after: None, n: MAX_JOBS_CHECKED };
         at_once(self.store.list(query)).map(|page| page.jobs).unwrap_or_default()
     }
 }
