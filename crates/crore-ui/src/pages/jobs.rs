@@ -16,7 +16,7 @@ use crate::Ui;
 use crate::context::{PageContext, PageResult};
 use crate::html::empty;
 use crate::html::format::{excerpt, number, visible};
-use crate::html::layout::Frame;
+use crate::html::layout::PageFrame;
 use crate::html::rail::NavItem;
 use crate::html::state::{self, STATES};
 use crate::text::fill;
@@ -70,7 +70,7 @@ pub(crate) async fn page(State(ui): State<Ui>, cx: PageContext) -> PageResult {
             (pager(&cx, cursor.is_some(), list.next.as_deref(), list.scanned))
         }
     };
-    Ok(cx.page(&Frame::new(NavItem::Jobs, cx.text.jobs), &content))
+    Ok(cx.page(&PageFrame::new(NavItem::Jobs, cx.text.jobs), &content))
 }
 
 fn head(cx: &PageContext, filter: &ListFilter<'_>) -> Markup {
@@ -105,7 +105,8 @@ async fn counts(
         }
     }
     let mut states = BTreeMap::new();
-    for count in ui.api().counts(&cx.grant, None).await? {
+    let queue = names.iter().find(|(field, _)| *field == "queue").map(|(_, name)| *name);
+    for count in ui.api().counts(&cx.grant, queue).await? {
         let is_counted = names.iter().all(|(field, name)| match *field {
             "queue" => count.queue.as_str() == *name,
             _ => count.kind.as_str() == *name,

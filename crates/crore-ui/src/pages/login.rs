@@ -13,7 +13,7 @@ use crate::Ui;
 use crate::context::PageResult;
 use crate::html::copy::command;
 use crate::html::format::visible;
-use crate::html::layout::{self, Frame};
+use crate::html::layout::{self, PageFrame};
 use crate::visitor::Visitor;
 
 /// The login form.
@@ -92,7 +92,7 @@ fn form(visitor: &Visitor, fault: Option<&Fault>) -> Response {
             (command(text, "crore token create me --preset admin"))
         }
     };
-    let page = layout::page(visitor, None, &Frame::bare(text.log_in), &content);
+    let page = layout::page(visitor, None, &PageFrame::bare(text.log_in), &content);
     match fault {
         Some(fault) => (status(fault.code()), page).into_response(),
         None => page.into_response(),

@@ -14,7 +14,7 @@ use crate::Ui;
 use crate::context::{PageContext, PageResult};
 use crate::html::empty;
 use crate::html::format::number;
-use crate::html::layout::Frame;
+use crate::html::layout::PageFrame;
 use crate::html::rail::NavItem;
 use crate::html::state;
 use crate::links::Links;
@@ -54,7 +54,7 @@ pub(crate) async fn page(State(ui): State<Ui>, cx: PageContext) -> PageResult {
             (paused_limits(&cx, &limits.limits))
         }
     };
-    Ok(cx.page(&Frame::new(NavItem::Overview, text.overview), &content))
+    Ok(cx.page(&PageFrame::new(NavItem::Overview, text.overview), &content))
 }
 
 /// Number of jobs by the name of their state.
