@@ -76,7 +76,13 @@ pub(crate) async fn page(State(ui): State<Ui>, cx: PageContext) -> PageResult {
 fn head(cx: &PageContext, filter: &ListFilter<'_>) -> Markup {
     let state = filter.state.map(state::name).unwrap_or_default();
     html! {
-        div.title { h1 { (cx.text.jobs) } a href=(cx.links.to("operations")) { (cx.text.operations) } }
+        div.title {
+            h1 { (cx.text.jobs) }
+            div.actions {
+                (views(cx))
+                a.button href=(cx.links.to("operations")) { (cx.text.operations) }
+            }
+        }
         form.filter method="get" action=(cx.links.to("jobs")) {
             @if !state.is_empty() { input type="hidden" name="state" value=(state); }
             input name="q" value=(filter.q) aria-label=(cx.text.filter) data-filter spellcheck="false"
@@ -84,6 +90,23 @@ fn head(cx: &PageContext, filter: &ListFilter<'_>) -> Markup {
             button type="submit" { (cx.text.apply) }
             @if !filter.q.is_empty() {
                 a.button href=(cx.links.with("jobs", &[("state", state)])) { (cx.text.clear) }
+            }
+        }
+    }
+}
+
+/// Filters that this browser has saved; a script fills the list.
+fn views(cx: &PageContext) -> Markup {
+    html! {
+        details.menu data-views=(cx.links.to("jobs")) data-remove=(cx.text.remove) hidden {
+            summary { (cx.text.views) }
+            div.pop.wide {
+                div data-view-list {}
+                form.view data-view-form {
+                    input name="name" aria-label=(cx.text.view_name) placeholder=(cx.text.view_name)
+                        maxlength="60" required;
+                    button type="submit" { (cx.text.save_view) }
+                }
             }
         }
     }

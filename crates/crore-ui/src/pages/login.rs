@@ -68,8 +68,9 @@ pub(crate) async fn log_out(State(ui): State<Ui>, request: Request) -> PageResul
 
 /// The page to open after the login; a path below `/ui/` only.
 fn target(visitor: &Visitor, page: &str) -> String {
-    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.~/%".contains(&byte);
-    match page.bytes().all(is_plain) && !page.starts_with('/') && !page.contains("..") {
+    let is_plain = |byte: u8| byte.is_ascii_graphic() && !b"\"<>\\^`{|}#".contains(&byte);
+    let path = page.split('?').next().unwrap_or_default();
+    match page.bytes().all(is_plain) && !path.starts_with('/') && !path.contains("..") {
         true => visitor.links().to(page),
         false => visitor.links().root(),
     }

@@ -101,7 +101,6 @@ pub(crate) const ENGLISH: Texts = Texts {
     replay_of: "Replay of",
     replays: "Replays",
     heard: "Last message",
-    none: "None",
     no_message: "no message",
     unlimited: "unlimited",
     // Actions.
@@ -180,6 +179,10 @@ pub(crate) const ENGLISH: Texts = Texts {
     run_time: "Run time",
     // Jobs.
     filter: "Filter",
+    views: "Views",
+    save_view: "Save this view",
+    view_name: "Name of the view",
+    remove: "Remove",
     filter_hint: "Terms are separated by spaces:",
     no_jobs_match: "No job matches.",
     search_unfinished: "None of the jobs read so far matches. Continue with the older ones.",

@@ -101,7 +101,6 @@ pub(crate) const JAPANESE: Texts = Texts {
     replay_of: "再実行元",
     replays: "再実行",
     heard: "最終通信",
-    none: "なし",
     no_message: "メッセージなし",
     unlimited: "無制限",
     // Actions.
@@ -180,6 +179,10 @@ pub(crate) const JAPANESE: Texts = Texts {
     run_time: "実行時間",
     // Jobs.
     filter: "フィルター",
+    views: "ビュー",
+    save_view: "このビューを保存",
+    view_name: "ビューの名前",
+    remove: "削除",
     filter_hint: "条件は空白で区切ります:",
     no_jobs_match: "該当するジョブはありません。",
     search_unfinished: "ここまでに読んだジョブに該当するものはありません。さらに古いジョブを検索してください。",
