@@ -10,7 +10,7 @@ use maud::{Markup, html};
 
 use crate::Ui;
 use crate::html::flash::Flash;
-use crate::html::layout::{self, Frame};
+use crate::html::layout::{self, PageFrame};
 use crate::links::Links;
 use crate::range::{ChartRange, TimeAxis};
 use crate::text::Texts;
@@ -57,7 +57,7 @@ pub(crate) fn form_owner(grant: &Grant, visitor: &Visitor) -> String {
 
 impl PageContext {
     /// Renders a page.
-    pub(crate) fn page(&self, frame: &Frame<'_>, content: &Markup) -> Response {
+    pub(crate) fn page(&self, frame: &PageFrame<'_>, content: &Markup) -> Response {
         let flash = self.parameter("done").and_then(Flash::of_name);
         let content = html! {
             @if let Some(flash) = flash { (flash.message(self.text)) }

@@ -28,6 +28,8 @@ struct VisitorFacts {
     /// The id in the session cookie, which may be unknown.
     session: Option<String>,
     path: String,
+    /// The path below `/ui/`, and the query, as they were sent.
+    page: String,
     parameters: Vec<(String, String)>,
     is_secure: bool,
     is_live: bool,
@@ -68,6 +70,7 @@ impl Visitor {
             links: Links::of(headers),
             session: cookie(headers, cookies::SESSION).map(str::to_owned),
             path: uri.path().to_owned(),
+            page: page(uri),
             parameters,
             is_secure: is_secure(request),
             is_live: headers.contains_key(LIVE),
@@ -99,9 +102,9 @@ impl Visitor {
         self.0.is_live
     }
 
-    /// The path of the request.
-    pub(crate) fn path(&self) -> &str {
-        &self.0.path
+    /// The path below `/ui/` and the query, to return to after a login.
+    pub(crate) fn page(&self) -> &str {
+        &self.0.page
     }
 
     /// A parameter of the query.
@@ -128,6 +131,11 @@ impl Visitor {
     pub(crate) fn cookie_scope<'a>(&self, path: &'a str) -> CookieScope<'a> {
         CookieScope { path, is_secure: self.0.is_secure }
     }
+}
+
+fn page(uri: &http::Uri) -> String {
+    let all = uri.path_and_query().map_or("", http::uri::PathAndQuery::as_str);
+    all.trim_start_matches("/ui/").to_owned()
 }
 
 fn value<'a>(parameters: &'a [(String, String)], name: &str) -> Option<&'a str> {

@@ -10,7 +10,7 @@ use crate::engine::EngineInner;
 use crate::error::Error;
 
 /// Maximum number of different requirements in a queue.
-pub const MAX_REQUIREMENTS: usize = 1000;
+pub(crate) const MAX_REQUIREMENTS: usize = 1000;
 
 /// Maximum number of queues whose requirements are remembered; beyond it they are read from the store again.
 const MAX_QUEUES: usize = 10_000;

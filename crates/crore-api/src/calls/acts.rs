@@ -6,8 +6,8 @@ use crore::actions::{
 use crore::replay::BulkReplay;
 use crore_core::machine::Refusal;
 use crore_core::{Code, Invalid, JobId, Name, SearchFilter, State};
+use crore_wire::api::act as wire;
 use crore_wire::api::replay::ReplayAll;
-use crore_wire::api::{act as wire, enums};
 use futures_util::stream::{Stream, unfold};
 use tokio::sync::mpsc;
 

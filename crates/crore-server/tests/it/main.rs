@@ -34,3 +34,4 @@ mod store;
 mod terminal;
 mod top;
 mod traces;
+mod ui;

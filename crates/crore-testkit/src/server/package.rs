@@ -33,6 +33,8 @@ pub enum DebianPackage {
     Node,
     /// `npm`.
     Npm,
+    /// `chromium`, the browser.
+    Chromium,
     /// `libfaketime`, which fakes a program's clock.
     FakeTime,
     /// Any other package.
@@ -60,6 +62,7 @@ impl DebianPackage {
             Self::Xfs => "xfsprogs",
             Self::Node => "nodejs",
             Self::Npm => "npm",
+            Self::Chromium => "chromium",
             Self::FakeTime => "libfaketime",
             Self::Other { name, .. } => name,
         }
@@ -97,6 +100,7 @@ impl DebianPackage {
             Self::Xfs => &["mkfs.xfs", "xfs_io"],
             Self::Node => &["node"],
             Self::Npm => &["npm"],
+            Self::Chromium => &["chromium"],
             Self::FakeTime => &[FAKETIME],
             Self::Other { programs, .. } => programs,
         }
@@ -126,6 +130,7 @@ impl DebianPackage {
             | Self::UtilLinux
             | Self::Node
             | Self::Npm
+            | Self::Chromium
             | Self::Xfs
             | Self::Other { .. } => Vec::new(),
         };
