@@ -7,7 +7,6 @@ use crore_core::filter::{MAX_FILTER, reason_words};
 use crore_core::{Code, Invalid, SearchFilter, State};
 use crore_wire::api::complete::{CompleteQuery, Completion, Suggestion};
 
-use super::acts::state_text;
 use crate::{Api, Fault, Grant};
 pub(crate) use names::NameCache;
 use names::{KnownNames, counted};
@@ -73,7 +72,7 @@ impl Api {
     ) -> Vec<Suggestion> {
         let fixed = |all: &[&str]| all.iter().map(|text| plain(text, None)).collect();
         let mut all: Vec<Suggestion> = match field {
-            "state" => State::ALL.iter().map(|state| plain(&state_text(*state), None)).collect(),
+            "state" => State::ALL.iter().map(|state| plain(state.word(), None)).collect(),
             "why" => reason_words().map(|word| plain(word, None)).collect(),
             "queue" => known.queues(grant).map(|(name, n)| named(&name, counted(n))).collect(),
             "kind" => known.kinds(grant).map(|(name, n)| named(&name, counted(n))).collect(),

@@ -133,7 +133,7 @@ impl Api {
     ) -> Result<(), Fault> {
         if counts.scheduled > 0 {
             let (state, queue) = (State::Scheduled, Some(queue.clone()));
-            let query = ListQuery { state, queue, kind: None, after: None, n: 1 };
+            let query = ListQuery { state, queue, kind: None, key: None, after: None, n: 1 };
             let next = self.engine().list(query).await?.jobs.first().map(|job| job.live.due);
             let now = self.engine().status().now();
             let detail = next.map_or(String::new(), |at| {

@@ -8,7 +8,6 @@ use crore::store::views::{JobCount, ShareCount};
 use crore_core::fair::{FairField, FairShare};
 use crore_core::index::MAX_INDEXED_FIELDS;
 use crore_core::{Code, IndexedField, Invalid, Name, QueueIndex};
-use crore_wire::api::enums;
 use crore_wire::api::queues::{
     ChangeQueue, Drained, Queue, QueueIndexField, QueueShare, Queues, QueuesQuery, ShareSize,
 };

@@ -214,7 +214,7 @@ impl Api {
         let (mut runs, mut after, mut read) = (Vec::new(), None, 0);
         loop {
             let (queue, kind) = (Some(job.spec.queue.clone()), Some(job.spec.kind.clone()));
-            let query = ListQuery { state, queue, kind, after, n: RUNS_SLICE };
+            let query = ListQuery { state, queue, kind, key: None, after, n: RUNS_SLICE };
             let page = self.engine().list(query).await?;
             read += page.jobs.len();
             let is_run = |job: &&Job| {

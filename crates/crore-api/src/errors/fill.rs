@@ -34,7 +34,7 @@ impl Api {
     async fn fill_errors_of(&self, state: State) -> Result<(), crore::Error> {
         let (mut after, mut read) = (None, 0);
         loop {
-            let query = ListQuery { state, queue: None, kind: None, after, n: SLICE };
+            let query = ListQuery { state, queue: None, kind: None, key: None, after, n: SLICE };
             let page = self.engine().list(query).await?;
             page.jobs.iter().for_each(|job| self.errors().add_history(job));
             read += page.jobs.len();

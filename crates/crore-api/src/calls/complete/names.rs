@@ -66,7 +66,8 @@ impl Api {
             *names.kinds.entry(count.kind).or_default() += count.n;
         }
         for state in State::ALL {
-            let query = ListQuery { state, queue: None, kind: None, after: None, n: SAMPLES };
+            let query =
+                ListQuery { state, queue: None, kind: None, key: None, after: None, n: SAMPLES };
             names.samples.extend(self.engine().list(query).await?.jobs.iter().map(SampledJob::of));
         }
         let names = Arc::new(names);
