@@ -211,7 +211,7 @@ impl QueueIndex {
         self.fields.iter().all(|field| self.is_complete_for(field))
     }
 
-    /// The same fields, of which those are complete that `before` has completed.
+    /// The same fields; those that are complete in `before` stay complete.
     #[must_use]
     pub fn continuing(&self, before: Option<&Self>) -> Self {
         let is_kept = |field: &&IndexedField| before.is_some_and(|it| it.is_complete_for(field));

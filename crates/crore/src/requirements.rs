@@ -100,7 +100,10 @@ mod tests {
         }
         let refused = push(job("q", MAX_REQUIREMENTS)).jobs.remove(0);
         let crate::push::PushResult::Invalid(invalid) = refused else { panic!("{refused:?}") };
-        assert_eq!((invalid.code, invalid.field.as_str()), (Code::TooMany, "worker_version"));
+        assert_eq!(
+            (invalid.code, invalid.field.as_str()),
+            (Code::TooMany, "jobs[0].worker_version")
+        );
         assert!(push(job("q", 7)).jobs[0].id().is_some(), "one that is there already");
         assert!(push(job("other", MAX_REQUIREMENTS)).jobs[0].id().is_some(), "another queue");
         let counts = block_on(engine.jobs().counts(None)).expect("counts");

@@ -66,7 +66,8 @@ pub struct SearchPosition {
 /// A page of a search.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SearchPage {
-    /// The jobs that match: state by state, each in the order of [`Engine::list`]; or by id, if the filter names ids.
+    /// The jobs that match: state by state (and value by value, if an index is read for several values), each in the order
+    /// of [`Engine::list`]; or by id, if the filter names ids.
     pub jobs: Vec<Job>,
     /// Where the next page begins; `None`: there are no more jobs.
     pub next: Option<SearchPosition>,

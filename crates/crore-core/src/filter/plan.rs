@@ -1,5 +1,7 @@
 //! The parts of a filter that an index can serve: states, queues, kinds, ids and ranges of time.
 
+use std::collections::BTreeSet;
+
 use super::SearchFilter;
 use super::term::{FilterTest, LabelMatch, PayloadValue, TextMatch, TimeField};
 use crate::id::JobId;
@@ -23,7 +25,7 @@ pub struct TimeRange {
 pub struct IndexLookup {
     /// The number of the term, from 0.
     pub term: usize,
-    /// The keys, without duplicates. Jobs under them need not match.
+    /// The keys, in the order of the values, without duplicates. Jobs under them need not match.
     pub keys: Vec<IndexKey>,
     /// The payload field that must be indexed; `None`: a label or an error, which always is.
     pub field: Option<IndexedField>,
@@ -46,8 +48,8 @@ impl SearchFilter {
                 _ => (None, None),
             };
             let Some(mut keys) = keys else { continue };
-            keys.sort_unstable();
-            keys.dedup();
+            let mut seen = BTreeSet::new();
+            keys.retain(|key| seen.insert(*key));
             lookups.push(IndexLookup { term, keys, field });
         }
         // Stable: among equals, the first term counts.

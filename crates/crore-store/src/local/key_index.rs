@@ -92,7 +92,8 @@ impl SearchKeys {
     }
 }
 
-/// What the keys of a job follow from, before a change. Keys are computed again only if one of these has changed.
+/// The keys of a job before a change, and the error that one of them follows from. Keys are computed again only if the
+/// definition or this error has changed.
 #[derive(Debug)]
 pub(super) struct KeySource {
     keys: SearchKeys,

@@ -95,7 +95,8 @@ fn jobs_that_were_pushed_before_are_added_in_every_state() {
         fail(scene, "no");
         scene.act(pushed[2], &JobAction::Cancel);
         let running = scene.fetch("q");
-        scene.push_all(jobs("q", 1500));
+        scene.push_all(jobs("q", 750));
+        scene.push_all(jobs("q", 750));
         let revision = scene.get(pushed[0]).live.revision;
         set_index(scene, &["payload.customer"]);
         assert!(!is_complete(scene));

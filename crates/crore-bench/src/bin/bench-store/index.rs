@@ -79,11 +79,12 @@ pub(crate) fn search_row(label: &'static str, scale: StoreBenchScale, dir: &Path
     ReportRow::with_bound(label, (slowest.as_secs_f64() * 1e3, "ms"), 10.0)
 }
 
-/// Pushes through the engine on the memory store with one indexed field, compared with none.
-pub(crate) fn push_row(label: &'static str, scale: StoreBenchScale) -> ReportRow {
+/// Pushes through the engine on the embedded store with one indexed field, compared with none.
+pub(crate) fn push_row(label: &'static str, scale: StoreBenchScale, dir: &Path) -> ReportRow {
     let jobs = scale.of(PUSHED) as u64;
+    let work_dir = WorkDir::new(dir, "push");
     let run = |is_indexed: bool| {
-        let engine = Engine::memory();
+        let engine = Engine::open(work_dir.fresh("store")).unwrap();
         if is_indexed {
             set_index(&engine);
         }

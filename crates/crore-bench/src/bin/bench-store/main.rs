@@ -59,7 +59,7 @@ fn fair_key_bytes(scale: StoreBenchScale) -> f64 {
 }
 
 /// Bytes of index that an indexed field of a job may take.
-const INDEXED_BYTES: f64 = 64.0;
+const INDEXED_BYTES: f64 = 72.0;
 
 /// Bytes of index for an indexed field of each of a million waiting jobs.
 fn indexed_bytes(scale: StoreBenchScale) -> f64 {
@@ -126,7 +126,7 @@ fn main() -> ExitCode {
     }
     let name = "push, one indexed field";
     if args.selects(name) {
-        report.rows.push(index::push_row(name, scale));
+        report.rows.push(index::push_row(name, scale, &args.dir()));
     }
     let name = "first page by index, 10M jobs";
     if args.selects(name) {
