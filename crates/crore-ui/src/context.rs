@@ -97,6 +97,11 @@ impl PageContext {
         self.visitor.here_with(name, value)
     }
 
+    /// The address of the server, as the visitor knows it.
+    pub(crate) fn server_url(&self) -> String {
+        self.visitor.server_url()
+    }
+
     /// The time range of charts.
     pub(crate) fn range(&self) -> ChartRange {
         self.visitor.range()

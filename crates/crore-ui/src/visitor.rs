@@ -31,6 +31,7 @@ struct VisitorFacts {
     /// The path below `/ui/`, and the query, as they were sent.
     page: String,
     parameters: Vec<(String, String)>,
+    host: String,
     is_secure: bool,
     is_live: bool,
 }
@@ -72,6 +73,7 @@ impl Visitor {
             path: uri.path().to_owned(),
             page: page(uri),
             parameters,
+            host: host(request),
             is_secure: is_secure(request),
             is_live: headers.contains_key(LIVE),
         }))
@@ -107,6 +109,12 @@ impl Visitor {
         &self.0.page
     }
 
+    /// The address of the server, as the visitor knows it.
+    pub(crate) fn server_url(&self) -> String {
+        let scheme = if self.0.is_secure { "https" } else { "http" };
+        format!("{scheme}://{}{}", self.0.host, self.0.links.prefix())
+    }
+
     /// A parameter of the query.
     pub(crate) fn parameter(&self, name: &str) -> Option<&str> {
         value(&self.0.parameters, name)
@@ -131,6 +139,15 @@ impl Visitor {
     pub(crate) fn cookie_scope<'a>(&self, path: &'a str) -> CookieScope<'a> {
         CookieScope { path, is_secure: self.0.is_secure }
     }
+}
+
+/// The host that the request names; a plausible one only.
+fn host(request: &Request) -> String {
+    let header = request.headers().get(http::header::HOST).and_then(|host| host.to_str().ok());
+    let named = request.uri().authority().map(http::uri::Authority::as_str).or(header);
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.:[]".contains(&byte);
+    let named = named.filter(|host| !host.is_empty() && host.bytes().all(is_plain));
+    named.unwrap_or("127.0.0.1:9000").to_owned()
 }
 
 fn page(uri: &http::Uri) -> String {

@@ -108,7 +108,7 @@ impl Chart<'_> {
                     }
                     div.x aria-hidden="true" {
                         @for n in 0..=4_u64 {
-                            @let at = axis.from.after(Span::from_millis(axis.bucket.as_millis() * axis.buckets as u64 / 4 * n));
+                            @let at = axis.from.after(axis.bucket.times((axis.buckets as u64).saturating_sub(1) * n / 4));
                             time data-axis datetime=(Moment(at)) { (clock(&Moment(at).to_string())) }
                         }
                     }

@@ -15,6 +15,8 @@ use crate::text::Texts;
 
 /// Characters of a payload in Base64 that are shown.
 const MAX_BASE64: usize = 4000;
+/// Maximum depth of indented lines, so that a deep payload does not become large.
+const MAX_INDENT: usize = 20;
 
 /// A payload in the form in which people read it.
 #[derive(Debug, PartialEq, Eq)]
@@ -65,7 +67,7 @@ impl<'a> ReadablePayload<'a> {
     /// The text to edit, with line breaks; `None`: it cannot be edited.
     pub(crate) fn editable(&self) -> Option<Cow<'_, str>> {
         match self {
-            Self::Json(json) => Some(pretty(json).map_or(Cow::Borrowed(json), Cow::Owned)),
+            Self::Json(json) => Some(Cow::Owned(pretty(json))),
             Self::Text(plain) => Some(Cow::Borrowed(plain)),
             Self::Base64(_) => None,
         }
@@ -99,16 +101,54 @@ pub(crate) fn edited(original: &Payload, text: &str) -> Result<Option<Payload>, 
     }
 }
 
-/// JSON with line breaks; `None` if that would change a number.
-fn pretty(json: &str) -> Option<String> {
-    let value = serde_json::from_str::<serde_json::Value>(json).ok()?;
-    let digits = |text: &str| {
-        let mut all: Vec<u8> = text.bytes().filter(u8::is_ascii_digit).collect();
-        all.sort_unstable();
-        all
-    };
-    let written = serde_json::to_string(&value).ok()?;
-    (digits(&written) == digits(json)).then(|| serde_json::to_string_pretty(&value).ok())?
+/// JSON with line breaks. Numbers and the order of members stay as they are.
+fn pretty(json: &str) -> String {
+    let (mut out, mut depth) = (String::with_capacity(json.len() * 2), 0_usize);
+    let (mut in_text, mut is_escaped) = (false, false);
+    let mut chars = json.chars().peekable();
+    while let Some(c) = chars.next() {
+        if in_text {
+            out.push(c);
+            in_text = c != '"' || is_escaped;
+            is_escaped = c == '\\' && !is_escaped;
+            continue;
+        }
+        match c {
+            '"' => {
+                in_text = true;
+                out.push(c);
+            }
+            '{' | '[' => {
+                out.push(c);
+                while chars.next_if(|next| next.is_ascii_whitespace()).is_some() {}
+                // An empty object or array stays on its line.
+                if chars.peek().is_some_and(|next| !matches!(next, '}' | ']')) {
+                    depth += 1;
+                    break_line(&mut out, depth);
+                } else {
+                    out.extend(chars.next());
+                }
+            }
+            '}' | ']' => {
+                depth = depth.saturating_sub(1);
+                break_line(&mut out, depth);
+                out.push(c);
+            }
+            ',' => {
+                out.push(c);
+                break_line(&mut out, depth);
+            }
+            ':' => out.push_str(": "),
+            c if c.is_ascii_whitespace() => {}
+            c => out.push(c),
+        }
+    }
+    out
+}
+
+fn break_line(out: &mut String, depth: usize) {
+    out.push('\n');
+    out.extend(std::iter::repeat_n("  ", depth.min(MAX_INDENT)));
 }
 
 #[cfg(test)]
@@ -129,6 +169,14 @@ mod tests {
     }
 
     #[test]
+    fn line_breaks_change_nothing_else() {
+        let json = r#"{"b": [1e400,{}, [ ]],"a":"x, {\"}\\","n":-1}"#;
+        let expected = "{\n  \"b\": [\n    1e400,\n    {},\n    []\n  ],\n  \"a\": \"x, {\\\"}\\\\\",\n  \"n\": -1\n}";
+        assert_eq!(pretty(json), expected);
+        assert_eq!(pretty(expected), expected);
+    }
+
+    #[test]
     fn an_edit_keeps_the_encoding_and_checks_json() {
         let json = Payload::json(r#"{"a":1}"#);
         assert_eq!(edited(&json, "{\r\n  \"a\": 1\r\n}"), Ok(None));
@@ -140,6 +188,6 @@ mod tests {
         let bytes = Payload::new(Encoding::Bytes, *b"{}");
         assert!(edited(&bytes, "{").is_err());
         let large = Payload::json("[100000000000000000000000001]");
-        assert_eq!(edited(&large, "[100000000000000000000000001]"), Ok(None));
+        assert_eq!(edited(&large, "[\n  100000000000000000000000001\n]"), Ok(None));
     }
 }

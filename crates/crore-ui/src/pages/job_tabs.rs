@@ -100,7 +100,7 @@ fn payload(cx: &PageContext, stored: &crore_core::Job, job: &Job) -> Markup {
         p.hint { a href=(cx.links.to(&format!("jobs/{}/payload", job.id))) { (cx.text.download) } }
         h3 { (cx.text.same_by_command) }
         (command(cx.text, &push_command(job, json.as_deref())))
-        (command(cx.text, &curl_command(job, json.as_deref())))
+        (command(cx.text, &curl_command(&cx.server_url(), job, json.as_deref())))
     }
 }
 
@@ -117,13 +117,13 @@ fn push_command(job: &Job, json: Option<&str>) -> String {
     format!("crore job push {}{payload} --queue {}", quoted(&job.kind), quoted(&job.queue))
 }
 
-fn curl_command(job: &Job, json: Option<&str>) -> String {
+fn curl_command(server: &str, job: &Job, json: Option<&str>) -> String {
     let text = |text: &str| serde_json::to_string(text).unwrap_or_default();
     let payload = json.map(|json| format!(", \"payload\": {json}")).unwrap_or_default();
     let body =
         format!("{{\"kind\": {}, \"queue\": {}{payload}}}", text(&job.kind), text(&job.queue));
     let body = quoted(&body);
-    format!("curl -H 'content-type: application/json' http://127.0.0.1:9000/v1/jobs -d {body}")
+    format!("curl -H 'content-type: application/json' {server}/v1/jobs -d {body}")
 }
 
 /// The result. One that the first read deletes is not shown: the program that waits for it reads it.

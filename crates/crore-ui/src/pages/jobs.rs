@@ -229,14 +229,17 @@ fn note(cx: &PageContext, job: &wire::Job) -> Markup {
     let error = job.history.iter().find_map(|attempt| attempt.error.as_deref());
     html! {
         @match job.state {
-            enums::State::Scheduled => { (cx.text.due) " " (cx.ago(job.due)) " " },
+            enums::State::Scheduled => { (cx.text.due) " " (cx.ago(job.due)) },
             enums::State::Running => {
-                @if let Some(worker) = &job.worker { (cx.text.by) " " (excerpt(worker, 40)) " " }
-                @if job.stop { (cx.text.asked_to_stop) " " }
+                @if let Some(worker) = &job.worker { (cx.text.by) " " (excerpt(worker, 40)) }
+                @if job.stop { " · " (cx.text.asked_to_stop) }
             },
             _ => {},
         }
-        @if job.state != enums::State::Done && let Some(error) = error { span.error { (excerpt(error, 90)) } }
+        @if job.state != enums::State::Done && let Some(error) = error {
+            @if matches!(job.state, enums::State::Scheduled | enums::State::Running) { " · " }
+            span.error { (excerpt(error, 90)) }
+        }
     }
 }
 

@@ -69,7 +69,7 @@ async function replay(page) {
   await payload.fill((await payload.inputValue()).replace("ada", "eve"));
   await page.getByRole("button", { name: "Replay" }).click();
   await page.waitForURL(/\/ui\/jobs\/\d+/);
-  check(await page.getByText("\"eve\"").isVisible(), "the edited payload");
+  check(await page.locator(".tree").getByText("\"eve\"").isVisible(), "the edited payload");
   await page.getByRole("link", { name: "Related" }).click();
   check(await page.getByText("Replay of").isVisible(), "the link to the original");
   walks.push("replay");
