@@ -104,7 +104,7 @@ fn payload(cx: &PageContext, job: &Job) -> Markup {
 }
 
 /// A payload or result: a tree, or Base64.
-fn value(cx: &PageContext, value: Option<&Raw>, base64: Option<&str>) -> Markup {
+pub(super) fn value(cx: &PageContext, value: Option<&Raw>, base64: Option<&str>) -> Markup {
     let json = value.and_then(|raw| std::str::from_utf8(raw.bytes()).ok());
     html! {
         @match (json, base64) {
