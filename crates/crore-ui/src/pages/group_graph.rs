@@ -73,7 +73,7 @@ fn needed(job: &Job) -> impl Iterator<Item = JobId> {
         DependencyTarget::Job(id) => Some(id),
         DependencyTarget::Group(_) => None,
     });
-    after.chain(job.spec.parent)
+    after.chain(job.spec.parent.map(|(parent, _)| parent))
 }
 
 /// Places each job to the right of all jobs that it needs.
