@@ -51,7 +51,10 @@ fn address_lines(config: &Config, bound: &[BoundListener]) -> String {
     let mut text = String::new();
     for one in bound {
         text += &match one.door {
-            None => format!("crore {version} listens on {}\n", url(config, one)),
+            None => {
+                let url = url(config, one);
+                format!("crore {version} listens on {url}\nWeb UI: {url}/ui/\n")
+            }
             Some(door) => format!("door {door}: {}\n", url(config, one)),
         };
     }

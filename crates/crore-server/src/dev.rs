@@ -9,7 +9,7 @@ use crore::core::limit::Limit;
 use crore::core::schedule::{Missed, Timing};
 use crore::core::{Name, Payload, Spec, State};
 use crore::events::{EventType, ListenerItem};
-use crore::{Engine, Work, block_on};
+use crore::{Engine, Push, Work, block_on};
 
 use crate::banner::{self, Startup};
 use crate::config::SettingValue;
@@ -69,11 +69,11 @@ async fn create_samples(engine: &Engine) -> Result<(), crore::Error> {
 fn push(engine: &Engine, stopped: &Receiver<()>) {
     for n in 0_u64.. {
         let pushed = match n % 4 {
-            0 => engine.push("mail", format!(r#"{{"to":"user-{n}@example.com"}}"#)).kind("mail"),
+            0 => sample(engine, "mail", "mail", &format!(r#"{{"to":"user-{n}@example.com"}}"#)),
             1 | 2 => {
-                engine.push("images", format!(r#"{{"image":"cat-{n}.png"}}"#)).kind("thumbnail")
+                sample(engine, "images", "thumbnail", &format!(r#"{{"image":"cat-{n}.png"}}"#))
             }
-            _ => engine.push("mail", format!(r#"{{"to":"nobody-{n}"}}"#)).kind("mail").attempts(2),
+            _ => sample(engine, "mail", "mail", &format!(r#"{{"to":"nobody-{n}"}}"#)).attempts(2),
         };
         if pushed.retain().wait().is_err() {
             return;
@@ -83,6 +83,10 @@ fn push(engine: &Engine, stopped: &Receiver<()>) {
             Ok(()) | Err(RecvTimeoutError::Disconnected) => return,
         }
     }
+}
+
+fn sample<'a>(engine: &'a Engine, queue: &str, kind: &str, json: &str) -> Push<'a> {
+    engine.push_payload(queue, Payload::json(json)).kind(kind)
 }
 
 /// Runs the sample jobs: each takes up to 600 ms, and mail to `nobody` fails.

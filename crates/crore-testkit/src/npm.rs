@@ -11,15 +11,26 @@ use crate::{DebianPackage, Error};
 pub enum Npm {
     /// `buf`, a gRPC and gRPC-Web client, and `connect-web`, the one for browsers.
     Connect,
+    /// `playwright-core`, which drives a browser, `axe-core`, which checks pages for screen readers, and `typescript`.
+    Browser,
 }
 
 impl Npm {
     /// All sets.
-    pub const ALL: [Self; 1] = [Self::Connect];
+    pub const ALL: [Self; 2] = [Self::Connect, Self::Browser];
 
     const fn name(self) -> &'static str {
         match self {
             Self::Connect => "connect",
+            Self::Browser => "browser",
+        }
+    }
+
+    /// A program of the set, which runs if it is installed.
+    const fn program(self) -> &'static str {
+        match self {
+            Self::Connect => "node_modules/.bin/buf",
+            Self::Browser => "node_modules/.bin/tsc",
         }
     }
 
@@ -31,6 +42,7 @@ impl Npm {
                 "@connectrpc/connect@2.2.0",
                 "@connectrpc/connect-web@2.2.0",
             ],
+            Self::Browser => &["axe-core@4.14.0", "playwright-core@1.65.1", "typescript@7.0.2"],
         }
     }
 
@@ -48,7 +60,7 @@ impl Npm {
     pub fn home(self) -> Result<PathBuf, Error> {
         DebianPackage::Node.require()?;
         let npm = DebianPackage::Npm.require_program("npm")?;
-        installed(self.name(), &self.packages().join(" "), "node_modules/.bin/buf", |home| {
+        installed(self.name(), &self.packages().join(" "), self.program(), |home| {
             let install = ["install", "--no-fund", "--no-audit", "--loglevel=error", "--prefix"];
             run(Command::new(npm).args(install).arg(home).args(self.packages()))
         })

@@ -6,6 +6,7 @@ import { addKeys } from "./keys.js";
 import { addCharts } from "./charts.js";
 import { addFilters } from "./filter.js";
 import { addLiveUpdates } from "./live.js";
+import { addViews } from "./views.js";
 
 /** What has to be done again for parts of a page that were replaced. */
 function refresh() {
@@ -20,6 +21,7 @@ addMenus();
 addSelection();
 addKeys();
 addFilters();
+addViews();
 addLiveUpdates(refresh);
 
 // A reload does not repeat the message about an action.

@@ -36,6 +36,7 @@ assets! {
     "live.js": SCRIPT,
     "menus.js": SCRIPT,
     "times.js": SCRIPT,
+    "views.js": SCRIPT,
     "icon.svg": "image/svg+xml",
 }
 

@@ -10,7 +10,7 @@ use maud::{Markup, html};
 
 use crate::Ui;
 use crate::html::flash::Flash;
-use crate::html::layout::{self, Frame};
+use crate::html::layout::{self, PageFrame};
 use crate::links::Links;
 use crate::range::{ChartRange, TimeAxis};
 use crate::text::Texts;
@@ -57,7 +57,7 @@ pub(crate) fn form_owner(grant: &Grant, visitor: &Visitor) -> String {
 
 impl PageContext {
     /// Renders a page.
-    pub(crate) fn page(&self, frame: &Frame<'_>, content: &Markup) -> Response {
+    pub(crate) fn page(&self, frame: &PageFrame<'_>, content: &Markup) -> Response {
         let flash = self.parameter("done").and_then(Flash::of_name);
         let content = html! {
             @if let Some(flash) = flash { (flash.message(self.text)) }
@@ -95,6 +95,11 @@ impl PageContext {
     /// The link to this page with a parameter replaced.
     pub(crate) fn here_with(&self, name: &str, value: &str) -> String {
         self.visitor.here_with(name, value)
+    }
+
+    /// The address of the server, as the visitor knows it.
+    pub(crate) fn server_url(&self) -> String {
+        self.visitor.server_url()
     }
 
     /// The time range of charts.

@@ -7,7 +7,7 @@
 //! To add a page:
 //!
 //! 1. Write `pages/NAME.rs` with `pub(crate) async fn page(State(ui): State<Ui>, cx: PageContext) -> PageResult`. It
-//!    calls `ui.api()` with `&cx.grant`, and returns `cx.page(&Frame::new(NavItem::NAME, title), markup)`.
+//!    calls `ui.api()` with `&cx.grant`, and returns `cx.page(&PageFrame::new(NavItem::NAME, title), markup)`.
 //! 2. Add its route, with the scope that it needs, to the table in `routes.rs`, and a `NavItem` to `html/rail.rs`.
 //! 3. Take texts from `cx.text`: add a key to `text/mod.rs`, and its text to `text/en.rs` and `text/ja.rs`.
 //! 4. Take links from `cx.links`, never from a literal: the server may be behind a path prefix.

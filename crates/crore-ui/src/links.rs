@@ -23,6 +23,11 @@ impl Links {
         Self { prefix: prefix.unwrap_or_default().to_owned() }
     }
 
+    /// The prefix, without a slash at its end.
+    pub(crate) fn prefix(&self) -> &str {
+        &self.prefix
+    }
+
     /// The path of the pages, with a slash at its end.
     pub(crate) fn root(&self) -> String {
         format!("{}/ui/", self.prefix)

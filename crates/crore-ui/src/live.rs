@@ -52,7 +52,8 @@ pub(crate) async fn ticks(State(ui): State<Ui>) -> PageResult {
             () = sleep_until(Instant::now() + interval) => {}
             () = page.ui.api().closing() => return None,
         }
-        Some((Ok(Event::default().event("tick").data("")), page))
+        // A browser drops an event without data.
+        Some((Ok(Event::default().event("tick").data("1")), page))
     });
     Ok(Sse::new(stream).into_response())
 }

@@ -82,8 +82,8 @@ fn is_foreign(headers: &HeaderMap) -> bool {
 }
 
 fn to_login(visitor: &Visitor) -> Response {
-    let page = visitor.path().trim_start_matches("/ui/");
-    Redirect::to(&visitor.links().with("login", &[("page", page)])).into_response()
+    let login = visitor.links().with("login", &[("page", visitor.page())]);
+    Redirect::to(&login).into_response()
 }
 
 /// Stores a language or theme that a link sets, and returns to the page.

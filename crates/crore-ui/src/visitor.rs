@@ -28,7 +28,10 @@ struct VisitorFacts {
     /// The id in the session cookie, which may be unknown.
     session: Option<String>,
     path: String,
+    /// The path below `/ui/`, and the query, as they were sent.
+    page: String,
     parameters: Vec<(String, String)>,
+    host: String,
     is_secure: bool,
     is_live: bool,
 }
@@ -68,7 +71,9 @@ impl Visitor {
             links: Links::of(headers),
             session: cookie(headers, cookies::SESSION).map(str::to_owned),
             path: uri.path().to_owned(),
+            page: page(uri),
             parameters,
+            host: host(request),
             is_secure: is_secure(request),
             is_live: headers.contains_key(LIVE),
         }))
@@ -99,9 +104,15 @@ impl Visitor {
         self.0.is_live
     }
 
-    /// The path of the request.
-    pub(crate) fn path(&self) -> &str {
-        &self.0.path
+    /// The path below `/ui/` and the query, to return to after a login.
+    pub(crate) fn page(&self) -> &str {
+        &self.0.page
+    }
+
+    /// The address of the server, as the visitor knows it.
+    pub(crate) fn server_url(&self) -> String {
+        let scheme = if self.0.is_secure { "https" } else { "http" };
+        format!("{scheme}://{}{}", self.0.host, self.0.links.prefix())
     }
 
     /// A parameter of the query.
@@ -128,6 +139,20 @@ impl Visitor {
     pub(crate) fn cookie_scope<'a>(&self, path: &'a str) -> CookieScope<'a> {
         CookieScope { path, is_secure: self.0.is_secure }
     }
+}
+
+/// The host that the request names; a plausible one only.
+fn host(request: &Request) -> String {
+    let header = request.headers().get(http::header::HOST).and_then(|host| host.to_str().ok());
+    let named = request.uri().authority().map(http::uri::Authority::as_str).or(header);
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.:[]".contains(&byte);
+    let named = named.filter(|host| !host.is_empty() && host.bytes().all(is_plain));
+    named.unwrap_or("127.0.0.1:9000").to_owned()
+}
+
+fn page(uri: &http::Uri) -> String {
+    let all = uri.path_and_query().map_or("", http::uri::PathAndQuery::as_str);
+    all.trim_start_matches("/ui/").to_owned()
 }
 
 fn value<'a>(parameters: &'a [(String, String)], name: &str) -> Option<&'a str> {

@@ -33,3 +33,4 @@ mod shown;
 mod store;
 mod terminal;
 mod traces;
+mod ui;

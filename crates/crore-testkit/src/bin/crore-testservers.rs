@@ -29,7 +29,7 @@ usage: crore-testservers [--install] [--postgres] [--mariadb] [--redis] [--redis
   --sslscan        with --install: sslscan, a scanner for weak TLS settings
   --docker         with --install: the Docker engine
   --pypi           with --install: the PyPI packages that tests use
-  --npm            with --install: Node and the npm packages that tests use
+  --npm            with --install: Node, Chromium and the npm packages that tests use
   --faketime       with --install: libfaketime, which sets a server's clock
 
 Exits with CMD's code, 128 + n if signal n ended it, 125 if it could not be run, 2 on a usage error.";
@@ -135,7 +135,11 @@ fn parse(mut words: impl Iterator<Item = String>) -> Result<ToolArgs, String> {
             ("--pypi", _) => asked.pypi = true,
             ("--npm", _) => {
                 asked.npm = true;
-                asked.tools.extend([DebianPackage::Node, DebianPackage::Npm]);
+                asked.tools.extend([
+                    DebianPackage::Node,
+                    DebianPackage::Npm,
+                    DebianPackage::Chromium,
+                ]);
             }
             ("--sslscan", _) => asked.tools.push(DebianPackage::Sslscan),
             ("--docker", _) => asked.tools.extend([DebianPackage::Docker, DebianPackage::Busybox]),

@@ -31,6 +31,8 @@ pub enum DebianPackage {
     Node,
     /// `npm`.
     Npm,
+    /// `chromium`, the browser.
+    Chromium,
     /// `libfaketime`, which fakes a program's clock.
     FakeTime,
     /// Any other package.
@@ -57,6 +59,7 @@ impl DebianPackage {
             Self::Xfs => "xfsprogs",
             Self::Node => "nodejs",
             Self::Npm => "npm",
+            Self::Chromium => "chromium",
             Self::FakeTime => "libfaketime",
             Self::Other { name, .. } => name,
         }
@@ -93,6 +96,7 @@ impl DebianPackage {
             Self::Xfs => &["mkfs.xfs", "xfs_io"],
             Self::Node => &["node"],
             Self::Npm => &["npm"],
+            Self::Chromium => &["chromium"],
             Self::FakeTime => &[FAKETIME],
             Self::Other { programs, .. } => programs,
         }
@@ -121,6 +125,7 @@ impl DebianPackage {
             | Self::UtilLinux
             | Self::Node
             | Self::Npm
+            | Self::Chromium
             | Self::Xfs
             | Self::Other { .. } => Vec::new(),
         };

@@ -98,17 +98,17 @@ impl Chart<'_> {
                     svg viewBox=(format!("0 0 {WIDTH} {HEIGHT}")) preserveAspectRatio="none" role="img"
                         aria-label=(self.summary(text)) {
                         @for y in [0.5, HEIGHT / 2.0, HEIGHT - 0.5] {
-                            line.grid x1="0" x2=(WIDTH) y1=(y) y2=(y);
+                            line.grid x1="0" x2=(WIDTH) y1=(y) y2=(y) {}
                         }
                         @for line in self.lines {
-                            path class=(format!("line l-{}", line.color)) d=(path(&line.values, top))
-                                data-values=(joined(&line.values));
+                            path class={ "line l-" (line.color) } d=(path(&line.values, top))
+                                data-values=(joined(&line.values)) {}
                         }
-                        line.cursor x1="-9" x2="-9" y1="0" y2=(HEIGHT);
+                        line.cursor x1="-9" x2="-9" y1="0" y2=(HEIGHT) {}
                     }
                     div.x aria-hidden="true" {
                         @for n in 0..=4_u64 {
-                            @let at = axis.from.after(Span::from_millis(axis.bucket.as_millis() * axis.buckets as u64 / 4 * n));
+                            @let at = axis.from.after(axis.bucket.times((axis.buckets as u64).saturating_sub(1) * n / 4));
                             time data-axis datetime=(Moment(at)) { (clock(&Moment(at).to_string())) }
                         }
                     }
@@ -121,7 +121,7 @@ impl Chart<'_> {
     fn legend(&self, text: &Texts, line: &ChartLine<'_>) -> Markup {
         let last = line.values.iter().rev().flatten().next();
         html! {
-            span.legend class=(format!("l-{}", line.color)) {
+            span class={ "legend l-" (line.color) } {
                 (line.label) " "
                 span.value { (last.map_or("–".to_owned(), |value| self.unit.show(text, *value))) }
             }

@@ -3,7 +3,7 @@
 use crore_core::Span;
 use maud::{Markup, html};
 
-use crate::text::Texts;
+use crate::text::{Texts, fill};
 
 /// A number: exact up to 9,999, and rounded above, with the exact one in its title.
 pub(crate) fn number(n: u64) -> Markup {
@@ -38,6 +38,14 @@ pub(crate) fn grouped(n: u64) -> String {
         out.push(digit);
     }
     out
+}
+
+/// A number of jobs: `1 job`, `3,214 jobs`.
+pub(crate) fn jobs(text: &Texts, n: u64) -> String {
+    match n {
+        1 => text.one_job.to_owned(),
+        n => fill(text.n_jobs, &[&grouped(n)]),
+    }
 }
 
 /// A number with three significant digits: `12.3k`, `1.23M`.

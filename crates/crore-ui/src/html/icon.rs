@@ -41,7 +41,9 @@ impl Icon {
                 "M8 5.8a2.2 2.2 0 1 1 0 4.4 2.2 2.2 0 0 1 0-4.4zM8 1.8v2M8 12.2v2M1.8 8h2M12.2 8h2M3.6 3.6L5 5M11 11l1.4 1.4M3.6 12.4L5 11M11 5l1.4-1.4"
             }
             Self::Search => "M7 2.5a4.5 4.5 0 1 1 0 9 4.5 4.5 0 0 1 0-9zM10.4 10.4L14 14",
-            Self::More => "M3 8h.01M8 8h.01M13 8h.01",
+            Self::More => {
+                "M3 7.6a.4.4 0 1 1 0 .8.4.4 0 0 1 0-.8zM8 7.6a.4.4 0 1 1 0 .8.4.4 0 0 1 0-.8zM13 7.6a.4.4 0 1 1 0 .8.4.4 0 0 1 0-.8z"
+            }
         }
     }
 }
@@ -49,6 +51,6 @@ impl Icon {
 /// Shows an icon. It is decoration: a text is beside it.
 pub(crate) fn icon(icon: Icon) -> Markup {
     html! {
-        svg.icon viewBox="0 0 16 16" width="16" height="16" aria-hidden="true" { path d=(icon.path()); }
+        svg.icon viewBox="0 0 16 16" width="16" height="16" aria-hidden="true" { path d=(icon.path()) {} }
     }
 }

@@ -66,7 +66,7 @@ fn branch(
     let (shown, rest) = (n.min(*budget), n.saturating_sub(*budget));
     html! {
         details open[depth < OPEN_DEPTH] {
-            summary { span.mark { (open) } span.count { (n) } span.mark { (close) } }
+            summary { span.mark { (open) } span.mark.closed { span.count { (n) } (close) } }
             ul {
                 @for (key, value) in values.into_iter().take(shown) {
                     li {
@@ -76,6 +76,7 @@ fn branch(
                 }
                 @if rest > 0 { li.more { (text.more_not_shown) } }
             }
+            span.mark { (close) }
         }
     }
 }

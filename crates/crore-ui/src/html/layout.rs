@@ -12,14 +12,14 @@ use crate::visitor::{Theme, Visitor};
 
 /// Title and section of a page.
 #[derive(Debug, Clone)]
-pub(crate) struct Frame<'a> {
+pub(crate) struct PageFrame<'a> {
     section: Option<NavItem>,
     title: &'a str,
     is_live: bool,
     has_rail: bool,
 }
 
-impl<'a> Frame<'a> {
+impl<'a> PageFrame<'a> {
     /// A page that is updated live.
     pub(crate) const fn new(section: NavItem, title: &'a str) -> Self {
         Self { section: Some(section), title, is_live: true, has_rail: true }
@@ -45,7 +45,7 @@ impl<'a> Frame<'a> {
 pub(crate) fn page(
     visitor: &Visitor,
     cx: Option<&PageContext>,
-    frame: &Frame<'_>,
+    frame: &PageFrame<'_>,
     content: &Markup,
 ) -> Html<String> {
     let (text, links) = (visitor.language().texts(), visitor.links());

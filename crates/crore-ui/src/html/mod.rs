@@ -9,6 +9,7 @@ pub(crate) mod format;
 pub(crate) mod icon;
 pub(crate) mod json_tree;
 pub(crate) mod layout;
+pub(crate) mod payload;
 pub(crate) mod rail;
 pub(crate) mod sparkline;
 pub(crate) mod state;

@@ -60,5 +60,5 @@ impl PageContext {
 
 /// A coloured dot with a word.
 pub(crate) fn dot(class: &str, word: &str) -> Markup {
-    html! { span.state class=(format!("s-{class}")) { (word) } }
+    html! { span class={ "state s-" (class) } { (word) } }
 }

@@ -10,7 +10,7 @@ use crate::text::{Texts, fill};
 
 impl PageContext {
     /// An instant: `3 min ago`, `in 20 s`.
-    pub(crate) fn ago(&self, at: impl Into<Instant>) -> Markup {
+    pub(crate) fn ago(&self, at: impl Into<ShownInstant>) -> Markup {
         relative(self.text, at.into().0, self.now)
     }
 
@@ -21,15 +21,15 @@ impl PageContext {
 }
 
 /// An instant of the core or of the API.
-pub(crate) struct Instant(Time);
+pub(crate) struct ShownInstant(Time);
 
-impl From<Time> for Instant {
+impl From<Time> for ShownInstant {
     fn from(time: Time) -> Self {
         Self(time)
     }
 }
 
-impl From<Moment> for Instant {
+impl From<Moment> for ShownInstant {
     fn from(moment: Moment) -> Self {
         Self(moment.0)
     }

@@ -17,7 +17,7 @@ const HEIGHT: f64 = 28.0;
 const MIN_WIDTH: f64 = 3.0;
 
 /// A part of a job's life.
-struct Segment {
+struct TimelinePart {
     from: Time,
     to: Time,
     class: &'static str,
@@ -46,7 +46,7 @@ pub(crate) fn timeline(cx: &PageContext, job: &Job) -> Markup {
                 span { (cx.text.pushed) " " (cx.ago(job.pushed_at)) }
                 span.key.t-wait { (cx.text.waits) }
                 span.key.t-run { (cx.text.runs) }
-                span.key.t-fail { (cx.text.failed) }
+                span.key.t-fail { (cx.text.fails) }
                 span.end {
                     @match job.ended_at {
                         Some(at) => { (cx.text.ended) " " (cx.ago(at)) ", " (cx.between(job.pushed_at, at)) }
@@ -59,13 +59,13 @@ pub(crate) fn timeline(cx: &PageContext, job: &Job) -> Markup {
 }
 
 /// The segments in order: a wait before each delivery, the delivery, and the wait until now.
-fn segments(cx: &PageContext, job: &Job) -> Vec<Segment> {
+fn segments(cx: &PageContext, job: &Job) -> Vec<TimelinePart> {
     let text = cx.text;
     let mut all = Vec::new();
     let mut last = job.pushed_at.0;
     let wait = |from: Time, to: Time| {
         let label = fill(text.waited_for, &[&span(text, to.since(from))]);
-        Segment { from, to, class: "t-wait", label }
+        TimelinePart { from, to, class: "t-wait", label }
     };
     for attempt in job.history.iter().rev() {
         all.push(wait(last, attempt.started_at.0));
@@ -73,14 +73,14 @@ fn segments(cx: &PageContext, job: &Job) -> Vec<Segment> {
         let worker = attempt.worker.as_deref().unwrap_or("–");
         let (from, to) = (attempt.started_at.0, attempt.ended_at.0);
         let label = fill(text.ran_for, &[&took, &worker]);
-        all.push(Segment { from, to, class: class(attempt.ended), label });
+        all.push(TimelinePart { from, to, class: class(attempt.ended), label });
         last = to;
     }
     if let (Some(Moment(started)), Some(_)) = (job.started_at, job.lease_until) {
         all.push(wait(last, started));
         let worker = job.worker.as_deref().unwrap_or("–");
         let label = fill(text.runs_since, &[&span(text, cx.now.since(started)), &worker]);
-        all.push(Segment { from: started, to: cx.now, class: "t-run", label });
+        all.push(TimelinePart { from: started, to: cx.now, class: "t-run", label });
     } else if job.ended_at.is_none() {
         all.push(wait(last, cx.now));
     }

@@ -6,7 +6,7 @@ use crore_core::Code;
 use maud::{DOCTYPE, Markup, html};
 
 use crate::html::format::visible;
-use crate::html::layout::{self, Frame};
+use crate::html::layout::{self, PageFrame};
 use crate::text::Texts;
 use crate::visitor::Visitor;
 
@@ -23,7 +23,7 @@ pub(crate) fn page(visitor: &Visitor, fault: &Fault) -> Response {
             p { a.button href=(visitor.links().root()) { (text.to_overview) } }
         }
     };
-    let page = layout::page(visitor, None, &Frame::apart(&problem.title), &content);
+    let page = layout::page(visitor, None, &PageFrame::apart(&problem.title), &content);
     let mut response = (status(fault.code()), page).into_response();
     response.extensions_mut().insert(fault.clone());
     response

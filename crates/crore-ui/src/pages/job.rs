@@ -16,7 +16,7 @@ use crate::Ui;
 use crate::context::{PageContext, PageResult};
 use crate::html::format::{excerpt, visible};
 use crate::html::icon::{Icon, icon};
-use crate::html::layout::Frame;
+use crate::html::layout::PageFrame;
 use crate::html::rail::NavItem;
 use crate::html::timeline::timeline;
 
@@ -46,7 +46,7 @@ pub(crate) async fn page(State(ui): State<Ui>, cx: PageContext, id: PathParam) -
         (body)
     };
     let title = format!("{} {}", job.kind, job.id);
-    Ok(cx.page(&Frame::new(NavItem::Jobs, &title), &content))
+    Ok(cx.page(&PageFrame::new(NavItem::Jobs, &title), &content))
 }
 
 /// The payload as a file.

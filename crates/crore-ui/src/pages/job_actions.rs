@@ -5,14 +5,11 @@ use axum::response::{IntoResponse, Redirect};
 use crore_api::calls::{JobAction, ReplayCall, change};
 use crore_api::params::PathParam;
 use crore_api::{Fault, Grant};
-use crore_core::{JobId, Payload};
-use crore_wire::Format;
+use crore_core::JobId;
 use crore_wire::api::act::Change;
-use crore_wire::api::job::{Job, JobView};
 use crore_wire::api::push::PushStatus;
 use crore_wire::api::replay::ReplayAll;
 use crore_wire::units::Period;
-use crore_wire::{Raw, api};
 use maud::{Markup, html};
 
 use crate::Ui;
@@ -21,7 +18,8 @@ use crate::form::PostedForm;
 use crate::html::confirm::Confirmation;
 use crate::html::flash::Flash;
 use crate::html::format::visible;
-use crate::html::layout::Frame;
+use crate::html::layout::PageFrame;
+use crate::html::payload::{ReadablePayload, edited};
 use crate::html::rail::NavItem;
 use crate::text::fill;
 
@@ -94,7 +92,7 @@ fn ask(
         jobs: 1,
         back: &back,
     };
-    cx.page(&Frame::still(NavItem::Jobs, question), &confirmation.show(cx))
+    cx.page(&PageFrame::still(NavItem::Jobs, question), &confirmation.show(cx))
 }
 
 /// The form that changes queue, priority and start of a job.
@@ -115,7 +113,7 @@ pub(crate) async fn ask_edit(State(ui): State<Ui>, cx: PageContext, id: PathPara
             }
         }
     };
-    Ok(cx.page(&Frame::still(NavItem::Jobs, &title), &content))
+    Ok(cx.page(&PageFrame::still(NavItem::Jobs, &title), &content))
 }
 
 fn placement(cx: &PageContext, queue: &str, priority: i32) -> Markup {
@@ -154,12 +152,9 @@ pub(crate) async fn edit(
 /// The form of a replay, with the payload of the original.
 pub(crate) async fn ask_replay(State(ui): State<Ui>, cx: PageContext, id: PathParam) -> PageResult {
     let job = ui.api().get_job(&cx.grant, id.job()?).await?;
-    let shown = Job::of(&job, Format::Json, JobView::Full);
-    let payload = shown.payload.as_ref().and_then(pretty);
-    Ok(cx.page(
-        &Frame::still(NavItem::Jobs, cx.text.edit_and_replay),
-        &replay_form(&cx, &job, payload.as_deref(), None),
-    ))
+    let readable = ReadablePayload::of(&job.spec.payload);
+    let content = replay_form(&cx, &job, readable.editable().as_deref(), None);
+    Ok(cx.page(&PageFrame::still(NavItem::Jobs, cx.text.edit_and_replay), &content))
 }
 
 fn replay_form(
@@ -197,26 +192,6 @@ fn replay_form(
     }
 }
 
-/// JSON with line breaks; as it is if it is large.
-fn pretty(raw: &Raw) -> Option<String> {
-    let json = std::str::from_utf8(raw.bytes()).ok()?;
-    let value = serde_json::from_str::<serde_json::Value>(json).ok()?;
-    let pretty = serde_json::to_string_pretty(&value).ok()?;
-    // Numbers that a double cannot hold would change.
-    let is_exact = serde_json::to_string(&value).is_ok_and(|text| same_numbers(&text, json));
-    Some(if is_exact { pretty } else { json.to_owned() })
-}
-
-/// Whether two texts of one value have the same digits; the order of keys does not matter.
-fn same_numbers(a: &str, b: &str) -> bool {
-    let digits = |text: &str| {
-        let mut all: Vec<u8> = text.bytes().filter(u8::is_ascii_digit).collect();
-        all.sort_unstable();
-        all
-    };
-    digits(a) == digits(b)
-}
-
 /// Pushes a replay, and opens it. A form with an error is shown again as it was.
 pub(crate) async fn replay(
     State(ui): State<Ui>,
@@ -230,7 +205,7 @@ pub(crate) async fn replay(
         Ok((id, _)) => Ok(cx.done(Flash::Replayed, &cx.links.job(id))),
         Err(fault) => {
             let content = replay_form(&cx, &job, form.get("payload"), Some(&fault));
-            let page = cx.page(&Frame::still(NavItem::Jobs, cx.text.edit_and_replay), &content);
+            let page = cx.page(&PageFrame::still(NavItem::Jobs, cx.text.edit_and_replay), &content);
             Ok((crore_api::status(fault.code()), page).into_response())
         }
     }
@@ -247,26 +222,9 @@ async fn push_replay(
         priority: form.parsed("priority", "a whole number")?,
         ..ReplayAll::default()
     };
-    let payload = form.get("payload").map(|text| read_payload(job, text)).transpose()?.flatten();
+    let text = form.get("payload");
+    let payload = text.map(|text| edited(&job.spec.payload, text)).transpose()?.flatten();
     let edits = crore_core::ReplayEdits { payload, ..others.read()? };
     let call = ReplayCall { original: job.id.into(), edits: &edits, key: None, context: None };
     ui.api().replay_job(grant, call).await
-}
-
-/// The payload of a form, if it differs from the original.
-fn read_payload(job: &crore_core::Job, text: &str) -> Result<Option<Payload>, Fault> {
-    let text = text.replace("\r\n", "\n");
-    let original = Job::of(job, Format::Json, JobView::Full).payload.as_ref().and_then(pretty);
-    if original.is_some_and(|original| original.trim() == text.trim()) {
-        return Ok(None);
-    }
-    let raw: Raw = Format::Json.decode(text.trim().as_bytes()).map_err(|mut invalid| {
-        invalid.field = "payload".to_owned();
-        invalid
-    })?;
-    Ok(Some(
-        api::payload::WirePayload { value: Some(raw), ..Default::default() }
-            .read("payload", Format::Json)?
-            .unwrap_or_else(|| Payload::json("null")),
-    ))
 }

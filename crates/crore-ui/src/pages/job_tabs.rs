@@ -7,8 +7,6 @@ use crore_wire::api::Id;
 use crore_wire::api::enums::HowEnded;
 use crore_wire::api::job::{Job, JobsQuery};
 use crore_wire::api::notes::Notes;
-use crore_wire::api::payload::WirePayload;
-use crore_wire::{Format, Raw};
 use maud::{Markup, html};
 
 use crate::Ui;
@@ -16,9 +14,11 @@ use crate::context::PageContext;
 use crate::html::copy::{command, quoted};
 use crate::html::empty;
 use crate::html::format::{excerpt, span, visible};
-use crate::html::json_tree::tree;
+use crate::html::payload::ReadablePayload;
 use crate::html::state::dot;
 
+/// Maximum length of a payload in a command to copy.
+const MAX_COMMAND: usize = 2000;
 /// Related jobs that are shown.
 const RELATED: usize = 20;
 
@@ -77,7 +77,7 @@ pub(super) async fn tabs(
         JobTab::Related => text.related,
     };
     let body = match tab {
-        JobTab::Payload => payload(cx, job),
+        JobTab::Payload => payload(cx, stored, job),
         JobTab::Result => result(cx, stored),
         JobTab::Log => log(cx, notes),
         JobTab::History => history(cx, job),
@@ -93,50 +93,37 @@ pub(super) async fn tabs(
     })
 }
 
-fn payload(cx: &PageContext, job: &Job) -> Markup {
+fn payload(cx: &PageContext, stored: &crore_core::Job, job: &Job) -> Markup {
+    let json = json_payload(stored);
     html! {
-        (value(cx, job.payload.as_ref(), job.payload_base64.as_deref()))
+        (ReadablePayload::of(&stored.spec.payload).show(cx.text))
         p.hint { a href=(cx.links.to(&format!("jobs/{}/payload", job.id))) { (cx.text.download) } }
         h3 { (cx.text.same_by_command) }
-        (command(cx.text, &push_command(job)))
-        (command(cx.text, &curl_command(job)))
+        (command(cx.text, &push_command(job, json.as_deref())))
+        (command(cx.text, &curl_command(&cx.server_url(), job, json.as_deref())))
     }
 }
 
-/// A payload or result: a tree, or Base64.
-pub(super) fn value(cx: &PageContext, value: Option<&Raw>, base64: Option<&str>) -> Markup {
-    let json = value.and_then(|raw| std::str::from_utf8(raw.bytes()).ok());
-    html! {
-        @match (json, base64) {
-            (Some(json), _) => (tree(cx.text, json)),
-            (None, Some(base64)) => {
-                p.hint { (cx.text.shown_as_base64) }
-                pre.tree { (excerpt(base64, 4000)) }
-            },
-            (None, None) => (empty::plain(cx.text.none)),
-        }
+/// The payload as JSON, if a command with it is short enough to copy.
+fn json_payload(stored: &crore_core::Job) -> Option<String> {
+    match ReadablePayload::of(&stored.spec.payload) {
+        ReadablePayload::Json(json) if json.len() <= MAX_COMMAND => Some(json.into_owned()),
+        _ => None,
     }
 }
 
-fn json_payload(job: &Job) -> Option<&str> {
-    // Commands stay short enough to copy.
-    let json = job.payload.as_ref().and_then(|raw| std::str::from_utf8(raw.bytes()).ok());
-    json.filter(|json| json.len() <= 2000)
-}
-
-fn push_command(job: &Job) -> String {
-    let payload = json_payload(job).map(|json| format!(" {}", quoted(json))).unwrap_or_default();
+fn push_command(job: &Job, json: Option<&str>) -> String {
+    let payload = json.map(|json| format!(" {}", quoted(json))).unwrap_or_default();
     format!("crore job push {}{payload} --queue {}", quoted(&job.kind), quoted(&job.queue))
 }
 
-fn curl_command(job: &Job) -> String {
+fn curl_command(server: &str, job: &Job, json: Option<&str>) -> String {
     let text = |text: &str| serde_json::to_string(text).unwrap_or_default();
-    let payload =
-        json_payload(job).map(|json| format!(", \"payload\": {json}")).unwrap_or_default();
+    let payload = json.map(|json| format!(", \"payload\": {json}")).unwrap_or_default();
     let body =
         format!("{{\"kind\": {}, \"queue\": {}{payload}}}", text(&job.kind), text(&job.queue));
     let body = quoted(&body);
-    format!("curl -H 'content-type: application/json' http://127.0.0.1:9000/v1/jobs -d {body}")
+    format!("curl -H 'content-type: application/json' {server}/v1/jobs -d {body}")
 }
 
 /// The result. One that the first read deletes is not shown: the program that waits for it reads it.
@@ -146,10 +133,7 @@ fn result(cx: &PageContext, stored: &crore_core::Job) -> Markup {
         (ResultRetention::Discard, None) => empty::plain(text.no_result_kept),
         (_, None) => empty::plain(text.no_result),
         (ResultRetention::Once(_), Some(_)) => empty::plain(text.result_read_once),
-        (_, Some(result)) => {
-            let shown = WirePayload::of(&result.payload, Format::Json);
-            value(cx, shown.value.as_ref(), shown.base64.as_deref())
-        }
+        (_, Some(result)) => ReadablePayload::of(&result.payload).show(text),
     }
 }
 

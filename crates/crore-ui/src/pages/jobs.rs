@@ -16,7 +16,7 @@ use crate::Ui;
 use crate::context::{PageContext, PageResult};
 use crate::html::empty;
 use crate::html::format::{excerpt, number, visible};
-use crate::html::layout::Frame;
+use crate::html::layout::PageFrame;
 use crate::html::rail::NavItem;
 use crate::html::state::{self, STATES};
 use crate::text::fill;
@@ -70,13 +70,19 @@ pub(crate) async fn page(State(ui): State<Ui>, cx: PageContext) -> PageResult {
             (pager(&cx, cursor.is_some(), list.next.as_deref(), list.scanned))
         }
     };
-    Ok(cx.page(&Frame::new(NavItem::Jobs, cx.text.jobs), &content))
+    Ok(cx.page(&PageFrame::new(NavItem::Jobs, cx.text.jobs), &content))
 }
 
 fn head(cx: &PageContext, filter: &ListFilter<'_>) -> Markup {
     let state = filter.state.map(state::name).unwrap_or_default();
     html! {
-        div.title { h1 { (cx.text.jobs) } a href=(cx.links.to("operations")) { (cx.text.operations) } }
+        div.title {
+            h1 { (cx.text.jobs) }
+            div.actions {
+                (views(cx))
+                a.button href=(cx.links.to("operations")) { (cx.text.operations) }
+            }
+        }
         form.filter method="get" action=(cx.links.to("jobs")) {
             @if !state.is_empty() { input type="hidden" name="state" value=(state); }
             input name="q" value=(filter.q) aria-label=(cx.text.filter) data-filter spellcheck="false"
@@ -84,6 +90,23 @@ fn head(cx: &PageContext, filter: &ListFilter<'_>) -> Markup {
             button type="submit" { (cx.text.apply) }
             @if !filter.q.is_empty() {
                 a.button href=(cx.links.with("jobs", &[("state", state)])) { (cx.text.clear) }
+            }
+        }
+    }
+}
+
+/// Filters that this browser has saved; a script fills the list.
+fn views(cx: &PageContext) -> Markup {
+    html! {
+        details.menu data-views=(cx.links.to("jobs")) data-remove=(cx.text.remove) hidden {
+            summary { (cx.text.views) }
+            div.pop.wide {
+                div data-view-list {}
+                form.view data-view-form {
+                    input name="name" aria-label=(cx.text.view_name) placeholder=(cx.text.view_name)
+                        maxlength="60" required;
+                    button type="submit" { (cx.text.save_view) }
+                }
             }
         }
     }
@@ -105,7 +128,8 @@ async fn counts(
         }
     }
     let mut states = BTreeMap::new();
-    for count in ui.api().counts(&cx.grant, None).await? {
+    let queue = names.iter().find(|(field, _)| *field == "queue").map(|(_, name)| *name);
+    for count in ui.api().counts(&cx.grant, queue).await? {
         let is_counted = names.iter().all(|(field, name)| match *field {
             "queue" => count.queue.as_str() == *name,
             _ => count.kind.as_str() == *name,
@@ -205,14 +229,17 @@ fn note(cx: &PageContext, job: &wire::Job) -> Markup {
     let error = job.history.iter().find_map(|attempt| attempt.error.as_deref());
     html! {
         @match job.state {
-            enums::State::Scheduled => { (cx.text.due) " " (cx.ago(job.due)) " " },
+            enums::State::Scheduled => { (cx.text.due) " " (cx.ago(job.due)) },
             enums::State::Running => {
-                @if let Some(worker) = &job.worker { (cx.text.by) " " (excerpt(worker, 40)) " " }
-                @if job.stop { (cx.text.asked_to_stop) " " }
+                @if let Some(worker) = &job.worker { (cx.text.by) " " (excerpt(worker, 40)) }
+                @if job.stop { " · " (cx.text.asked_to_stop) }
             },
             _ => {},
         }
-        @if job.state != enums::State::Done && let Some(error) = error { span.error { (excerpt(error, 90)) } }
+        @if job.state != enums::State::Done && let Some(error) = error {
+            @if matches!(job.state, enums::State::Scheduled | enums::State::Running) { " · " }
+            span.error { (excerpt(error, 90)) }
+        }
     }
 }
 

@@ -13,7 +13,7 @@ use crate::Ui;
 use crate::context::PageResult;
 use crate::html::copy::command;
 use crate::html::format::visible;
-use crate::html::layout::{self, Frame};
+use crate::html::layout::{self, PageFrame};
 use crate::visitor::Visitor;
 
 /// The login form.
@@ -68,8 +68,9 @@ pub(crate) async fn log_out(State(ui): State<Ui>, request: Request) -> PageResul
 
 /// The page to open after the login; a path below `/ui/` only.
 fn target(visitor: &Visitor, page: &str) -> String {
-    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.~/%".contains(&byte);
-    match page.bytes().all(is_plain) && !page.starts_with('/') && !page.contains("..") {
+    let is_plain = |byte: u8| byte.is_ascii_graphic() && !b"\"<>\\^`{|}#".contains(&byte);
+    let path = page.split('?').next().unwrap_or_default();
+    match page.bytes().all(is_plain) && !path.starts_with('/') && !path.contains("..") {
         true => visitor.links().to(page),
         false => visitor.links().root(),
     }
@@ -92,7 +93,7 @@ fn form(visitor: &Visitor, fault: Option<&Fault>) -> Response {
             (command(text, "crore token create me --preset admin"))
         }
     };
-    let page = layout::page(visitor, None, &Frame::bare(text.log_in), &content);
+    let page = layout::page(visitor, None, &PageFrame::bare(text.log_in), &content);
     match fault {
         Some(fault) => (status(fault.code()), page).into_response(),
         None => page.into_response(),

@@ -17,8 +17,8 @@ use crate::form::PostedForm;
 use crate::html::confirm::{Confirmation, check_typed};
 use crate::html::empty;
 use crate::html::flash::Flash;
-use crate::html::format::{excerpt, grouped, number, visible};
-use crate::html::layout::Frame;
+use crate::html::format::{excerpt, jobs, number, visible};
+use crate::html::layout::PageFrame;
 use crate::html::rail::NavItem;
 use crate::html::state::{self, dot};
 use crate::text::{Texts, fill};
@@ -42,7 +42,7 @@ pub(crate) async fn preview(State(ui): State<Ui>, cx: PageContext) -> PageResult
     let request = request(act, &q, state)?;
     let preview = ui.api().preview_operation(&cx.grant, &request).await?;
     let content = question(&cx, act, (&q, state), &preview);
-    Ok(cx.page(&Frame::still(NavItem::Jobs, verb_text(cx.text, request.act)), &content))
+    Ok(cx.page(&PageFrame::still(NavItem::Jobs, verb_text(cx.text, request.act)), &content))
 }
 
 fn question(
@@ -54,13 +54,13 @@ fn question(
     let text = cx.text;
     let verb = verb(act).map_or(text.apply, |act| verb_text(text, act));
     let more = if preview.complete { "" } else { "+" };
-    let n = format!("{}{more}", grouped(preview.changed));
+    let n = format!("{}{more}", jobs(text, preview.changed));
     let what = [state, q].into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>();
     let what = if what.is_empty() { text.all_jobs.to_owned() } else { what.join(" ") };
     let question = fill(text.ask_bulk, &[&verb, &n, &excerpt_text(&what)]);
     let detail = match preview.matched.saturating_sub(preview.changed) {
-        0 => fill(text.bulk_effect, &[&grouped(preview.matched)]),
-        rest => fill(text.bulk_effect_some, &[&grouped(preview.matched), &grouped(rest)]),
+        0 => fill(text.bulk_effect, &[&jobs(text, preview.matched)]),
+        rest => fill(text.bulk_effect_some, &[&jobs(text, preview.matched), &jobs(text, rest)]),
     };
     let back = cx.links.with("jobs", &[("state", state), ("q", q)]);
     let confirmation = Confirmation {
@@ -68,7 +68,7 @@ fn question(
         detail: &detail,
         action: &cx.links.to("operations/start"),
         fields: &[("act", act), ("q", q), ("state", state)],
-        button: &format!("{verb}: {n}"),
+        button: &fill(text.bulk_button, &[&verb, &n]),
         is_danger: matches!(act, "delete" | "cancel"),
         jobs: preview.changed,
         back: &back,
@@ -175,7 +175,7 @@ pub(crate) async fn page(State(ui): State<Ui>, cx: PageContext, id: PathParam) -
         p { a.button href=(cx.links.to("operations")) { (text.operations) } " "
             a.button href=(cx.links.to("jobs")) { (text.jobs) } }
     };
-    Ok(cx.page(&Frame::new(NavItem::Jobs, &title), &content))
+    Ok(cx.page(&PageFrame::new(NavItem::Jobs, &title), &content))
 }
 
 fn filter_text(operation: &Operation) -> String {
@@ -230,5 +230,5 @@ pub(crate) async fn list(State(ui): State<Ui>, cx: PageContext) -> PageResult {
             }
         }
     };
-    Ok(cx.page(&Frame::new(NavItem::Jobs, text.operations), &content))
+    Ok(cx.page(&PageFrame::new(NavItem::Jobs, text.operations), &content))
 }

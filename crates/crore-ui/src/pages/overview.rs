@@ -4,8 +4,10 @@ use std::collections::BTreeMap;
 
 use axum::extract::State;
 use crore_api::Fault;
+use crore_core::Code;
 use crore_wire::Format;
 use crore_wire::api::enums;
+use crore_wire::api::limits::Limit;
 use maud::{Markup, html};
 
 use super::overview_tables::{errors, late_queues, next_runs, paused_limits};
@@ -14,7 +16,7 @@ use crate::Ui;
 use crate::context::{PageContext, PageResult};
 use crate::html::empty;
 use crate::html::format::number;
-use crate::html::layout::Frame;
+use crate::html::layout::PageFrame;
 use crate::html::rail::NavItem;
 use crate::html::state;
 use crate::links::Links;
@@ -37,7 +39,7 @@ pub(crate) async fn page(State(ui): State<Ui>, cx: PageContext) -> PageResult {
     let queues = by_queue(&ui, &cx).await?;
     let slots = slots(&ui, &cx).await?;
     let schedules = api.list_schedules(&cx.grant).await?;
-    let limits = api.list_limits(&cx.grant).await?;
+    let limits = limits(&ui, &cx).await?;
     let errors = errors(&ui, &cx).await?;
     let is_empty = states.is_empty() && traffic.total().pushed == 0;
     let content = html! {
@@ -51,10 +53,10 @@ pub(crate) async fn page(State(ui): State<Ui>, cx: PageContext) -> PageResult {
             (late_queues(&cx, &queues))
             (errors)
             (next_runs(&cx, &schedules))
-            (paused_limits(&cx, &limits.limits))
+            (paused_limits(&cx, &limits))
         }
     };
-    Ok(cx.page(&Frame::new(NavItem::Overview, text.overview), &content))
+    Ok(cx.page(&PageFrame::new(NavItem::Overview, text.overview), &content))
 }
 
 /// Number of jobs by the name of their state.
@@ -64,6 +66,15 @@ async fn states(ui: &Ui, cx: &PageContext) -> Result<BTreeMap<&'static str, u64>
         *states.entry(state::name(count.state.into())).or_default() += count.n;
     }
     Ok(states)
+}
+
+/// The limits. They belong to no queue, so a restricted caller sees none.
+async fn limits(ui: &Ui, cx: &PageContext) -> Result<Vec<Limit>, Fault> {
+    match ui.api().list_limits(&cx.grant).await {
+        Ok(limits) => Ok(limits.limits),
+        Err(fault) if fault.code() == Code::ScopeMissing => Ok(Vec::new()),
+        Err(fault) => Err(fault),
+    }
 }
 
 /// Busy and all slots of the workers that are connected by a stream.

@@ -21,8 +21,8 @@ use crate::form::PostedForm;
 use crate::html::confirm::Confirmation;
 use crate::html::empty;
 use crate::html::flash::Flash;
-use crate::html::format::{excerpt, grouped, number, span, visible};
-use crate::html::layout::Frame;
+use crate::html::format::{excerpt, grouped, jobs, number, span, visible};
+use crate::html::layout::PageFrame;
 use crate::html::rail::NavItem;
 use crate::html::state::{self, STATES, dot};
 use crate::text::fill;
@@ -51,7 +51,7 @@ pub(crate) async fn page(State(ui): State<Ui>, cx: PageContext, name: PathParam)
         }
     };
     let title = format!("{} · {}", queue.name, cx.text.queue);
-    Ok(cx.page(&Frame::new(NavItem::Queues, &title), &content))
+    Ok(cx.page(&PageFrame::new(NavItem::Queues, &title), &content))
 }
 
 fn head(cx: &PageContext, queue: &Queue) -> Markup {
@@ -120,11 +120,11 @@ fn why(cx: &PageContext, queue: &Queue, head: Option<&Explanation>, rate: f64) -
     html! {
         section.why data-live="why" {
             @if queue.paused && ready > 0 {
-                p { (fill(text.wait_for_resume, &[&grouped(ready)])) }
+                p { (fill(text.wait_for_resume, &[&jobs(text, ready)])) }
             } @else if ready == 0 {
                 p { @if queue.paused { (text.paused_and_empty) } @else { (text.no_job_waits) } }
             } @else {
-                p { (fill(text.n_jobs_ready, &[&grouped(ready)])) " " @if let Some(left) = left { (left) } }
+                p { (fill(text.n_jobs_ready, &[&jobs(text, ready)])) " " @if let Some(left) = left { (left) } }
             }
             @if let Some(head) = head && !queue.paused && head.state == enums::State::Ready {
                 ul {
@@ -237,7 +237,7 @@ pub(crate) async fn ask_drain(
     let link = cx.links.queue(&queue.name);
     let confirmation = Confirmation {
         question: &question,
-        detail: &fill(text.drain_effect, &[&grouped(running)]),
+        detail: &fill(text.drain_effect, &[&jobs(text, running)]),
         action: &format!("{link}/drain"),
         fields: &[],
         button: text.drain,
@@ -245,7 +245,7 @@ pub(crate) async fn ask_drain(
         jobs: 0,
         back: &link,
     };
-    Ok(cx.page(&Frame::still(NavItem::Queues, &question), &confirmation.show(&cx)))
+    Ok(cx.page(&PageFrame::still(NavItem::Queues, &question), &confirmation.show(&cx)))
 }
 
 /// Pauses a queue. The page shows how many of its jobs still run.

@@ -12,7 +12,7 @@ use crate::Ui;
 use crate::context::{PageContext, PageResult};
 use crate::html::empty;
 use crate::html::format::{excerpt, number, span};
-use crate::html::layout::Frame;
+use crate::html::layout::PageFrame;
 use crate::html::rail::NavItem;
 use crate::html::state::{self, dot};
 
@@ -55,7 +55,7 @@ pub(crate) async fn page(State(ui): State<Ui>, cx: PageContext) -> PageResult {
             }
         }
     };
-    Ok(cx.page(&Frame::new(NavItem::Queues, text.queues), &content))
+    Ok(cx.page(&PageFrame::new(NavItem::Queues, text.queues), &content))
 }
 
 fn row(cx: &PageContext, queue: &Queue, stats: Option<&StatsRow>) -> Markup {

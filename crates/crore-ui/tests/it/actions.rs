@@ -1,6 +1,6 @@
 //! Actions: form tokens, scopes, confirmations and their effects.
 
-use crore::core::State;
+use crore::core::{Payload, State};
 use crore_api::Scope;
 use http::StatusCode;
 
@@ -12,7 +12,10 @@ fn state(browser: &Browser, id: u64) -> Option<State> {
 }
 
 fn push(browser: &Browser, n: usize) -> Vec<u64> {
-    let push = |_| browser.engine.push("mail", r#"{"to":"ada"}"#).kind("mail").wait().unwrap().0;
+    let push = |_| {
+        let payload = Payload::json(r#"{"to":"ada"}"#);
+        browser.engine.push_payload("mail", payload).kind("mail").wait().unwrap().0
+    };
     (0..n).map(push).collect()
 }
 
@@ -166,12 +169,12 @@ async fn a_queue_is_paused_resumed_and_drained() {
     let mut browser = Browser::new();
     push(&browser, 2);
     let page = browser.get("/ui/queues/mail").await;
-    assert!(page.has("2 jobs are ready"), "{}", page.text);
+    assert!(page.has("waiting for a worker: 2 jobs"), "{}", page.text);
     let csrf = page.csrf();
     for (action, message) in [
-        ("pause", "2 jobs wait until the queue is resumed"),
-        ("resume", "2 jobs are ready"),
-        ("drain", "2 jobs wait until"),
+        ("pause", "until the queue is resumed: 2 jobs"),
+        ("resume", "waiting for a worker: 2 jobs"),
+        ("drain", "until the queue is resumed: 2 jobs"),
     ] {
         let page = browser.post(&format!("/ui/queues/mail/{action}"), &[("csrf", &csrf)]).await;
         assert_eq!(page.status, StatusCode::SEE_OTHER, "{}", page.text);

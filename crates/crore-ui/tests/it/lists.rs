@@ -1,5 +1,6 @@
 //! Lists: filters, tabs, pages, and what a restricted caller sees.
 
+use crore::core::Payload;
 use crore_api::Scope;
 use http::StatusCode;
 
@@ -19,7 +20,12 @@ async fn a_search_that_finds_one_job_opens_it() {
     let mut browser = Browser::new();
     for n in 0..3 {
         let payload = format!(r#"{{"customer":{n}}}"#);
-        browser.engine.push("exports", payload).kind("export").wait().unwrap();
+        browser
+            .engine
+            .push_payload("exports", Payload::json(&payload))
+            .kind("export")
+            .wait()
+            .unwrap();
     }
     let page = browser.get("/ui/jobs?go=1&q=payload.customer%3D2+kind%3Aexport").await;
     assert_eq!(page.status, StatusCode::SEE_OTHER);
