@@ -15,8 +15,8 @@ use http::header::ACCEPT;
 use crate::links::Links;
 use crate::middleware::around;
 use crate::pages::{
-    audit, errors, groups, handlers, job, job_actions, jobs, limits, login, operations, overview, queue, queues,
-    schedule_form, schedules, system, tokens, workers,
+    audit, errors, groups, handlers, job, job_actions, jobs, limits, login, operations, overview,
+    queue, queues, schedule_form, schedules, system, tokens, workers,
 };
 use crate::{Ui, assets, live};
 

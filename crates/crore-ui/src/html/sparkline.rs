@@ -17,7 +17,7 @@ pub(crate) fn sparkline(counts: &[u64], label: &str) -> Markup {
         svg.spark viewBox=(format!("0 0 {} {HEIGHT}", counts.len() * BAR)) preserveAspectRatio="none"
             role="img" aria-label=(title) {
             title { (title) }
-            line.grid x1="0" x2=(counts.len() * BAR) y1=(format!("{HEIGHT}")) y2=(format!("{HEIGHT}"));
+            line.grid x1="0" x2=(counts.len() * BAR) y1=(HEIGHT) y2=(HEIGHT) {}
             @for (n, count) in counts.iter().copied().enumerate() {
                 @if count > 0 {
                     @let height = (count * HEIGHT / most).max(2);

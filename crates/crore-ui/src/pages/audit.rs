@@ -10,7 +10,7 @@ use crate::Ui;
 use crate::context::{PageContext, PageResult};
 use crate::html::empty;
 use crate::html::format::excerpt;
-use crate::html::layout::Frame;
+use crate::html::layout::PageFrame;
 use crate::html::rail::NavItem;
 use crate::html::state::dot;
 
@@ -37,7 +37,7 @@ pub(crate) async fn page(State(ui): State<Ui>, cx: PageContext) -> PageResult {
             Some(page) => (entries(&cx, page, is_first)),
         }
     };
-    Ok(cx.page(&Frame::still(NavItem::System, text.audit_log), &content))
+    Ok(cx.page(&PageFrame::still(NavItem::System, text.audit_log), &content))
 }
 
 fn entries(cx: &PageContext, page: &AuditPage, is_first: bool) -> Markup {

@@ -3,17 +3,15 @@
 use axum::extract::State;
 use crore_api::params::PathParam;
 use crore_api::{Fault, Scope};
-use crore_wire::Format;
 use crore_wire::api::errors::{ErrorGroup, ErrorsQuery};
-use crore_wire::api::job::{Job, JobView};
 use maud::{Markup, html};
 
-use super::job_tabs::value;
 use crate::Ui;
 use crate::context::{PageContext, PageResult};
 use crate::html::empty;
 use crate::html::format::{excerpt, grouped, number, visible};
-use crate::html::layout::Frame;
+use crate::html::layout::PageFrame;
+use crate::html::payload::ReadablePayload;
 use crate::html::rail::NavItem;
 use crate::html::sparkline::sparkline;
 use crate::text::fill;
@@ -27,12 +25,8 @@ const MESSAGE: usize = 110;
 pub(crate) async fn page(State(ui): State<Ui>, cx: PageContext) -> PageResult {
     let text = cx.text;
     let named = |name: &str| cx.parameter(name).filter(|it| !it.is_empty()).map(str::to_owned);
-    let which = ErrorsQuery {
-        queue: named("queue"),
-        kind: named("kind"),
-        since: None,
-        limit: Some(ROWS),
-    };
+    let which =
+        ErrorsQuery { queue: named("queue"), kind: named("kind"), since: None, limit: Some(ROWS) };
     let found = ui.api().list_errors(&cx.grant, &which)?;
     let content = html! {
         h1 { (text.errors) }
@@ -50,7 +44,7 @@ pub(crate) async fn page(State(ui): State<Ui>, cx: PageContext) -> PageResult {
             }
         }
     };
-    Ok(cx.page(&Frame::new(NavItem::Errors, text.errors), &content))
+    Ok(cx.page(&PageFrame::new(NavItem::Errors, text.errors), &content))
 }
 
 fn row(cx: &PageContext, group: &ErrorGroup) -> Markup {
@@ -107,12 +101,13 @@ pub(crate) async fn one(
         (example(&ui, &cx, &group).await?)
         p { a.button href=(cx.links.jobs(&filter)) { (text.jobs_with_error) } }
     };
-    Ok(cx.page(&Frame::new(NavItem::Errors, text.errors), &content))
+    Ok(cx.page(&PageFrame::new(NavItem::Errors, text.errors), &content))
 }
 
 /// Actions on all dead jobs of the group, each with a preview.
 fn actions(cx: &PageContext, filter: &str) -> Markup {
-    let act = |act: &str| cx.links.with("jobs/act", &[("act", act), ("state", "dead"), ("q", filter)]);
+    let act =
+        |act: &str| cx.links.with("jobs/act", &[("act", act), ("state", "dead"), ("q", filter)]);
     html! {
         @if cx.may(Scope::Operate) {
             div.actions {
@@ -151,7 +146,7 @@ async fn example(ui: &Ui, cx: &PageContext, group: &ErrorGroup) -> Result<Markup
     let text = cx.text;
     let id = group.job;
     let job = match ui.api().get_job(&cx.grant, crore_core::JobId::from(id)).await {
-        Ok(job) => Some(Job::of(&job, Format::Json, JobView::Full)),
+        Ok(job) => Some(job),
         // It was removed after the error was counted.
         Err(fault) if fault.code() == crore_core::Code::NotFound => None,
         Err(fault) => return Err(fault),
@@ -163,7 +158,7 @@ async fn example(ui: &Ui, cx: &PageContext, group: &ErrorGroup) -> Result<Markup
             @match &job {
                 Some(job) => {
                     h3 { (text.payload) }
-                    (value(cx, job.payload.as_ref(), job.payload_base64.as_deref()))
+                    (ReadablePayload::of(&job.spec.payload).show(text))
                 },
                 None => p.hint { (text.example_gone) },
             }

@@ -16,7 +16,7 @@ use crate::html::confirm::Confirmation;
 use crate::html::empty;
 use crate::html::flash::Flash;
 use crate::html::format::{excerpt, grouped, number};
-use crate::html::layout::Frame;
+use crate::html::layout::PageFrame;
 use crate::html::rail::NavItem;
 use crate::html::state::dot;
 use crate::text::fill;
@@ -52,7 +52,7 @@ pub(crate) async fn page(State(ui): State<Ui>, cx: PageContext) -> PageResult {
             }
         }
     };
-    Ok(cx.page(&Frame::new(NavItem::Groups, text.groups), &content))
+    Ok(cx.page(&PageFrame::new(NavItem::Groups, text.groups), &content))
 }
 
 fn row(cx: &PageContext, listed: &ListedGroup) -> Markup {
@@ -91,8 +91,7 @@ pub(crate) async fn one(State(ui): State<Ui>, cx: PageContext, id: PathParam) ->
     let id = id.group()?;
     let group = ui.api().get_group(&cx.grant, id).await?;
     let filter = format!("group:{id}");
-    let which =
-        JobsQuery { q: Some(filter.clone()), limit: Some(MEMBERS), ..JobsQuery::default() };
+    let which = JobsQuery { q: Some(filter.clone()), limit: Some(MEMBERS), ..JobsQuery::default() };
     let members = ui.api().list_jobs(&cx.grant, which).await?;
     let link = cx.links.item("groups", &id.to_string());
     let content = html! {
@@ -130,7 +129,7 @@ pub(crate) async fn one(State(ui): State<Ui>, cx: PageContext, id: PathParam) ->
             }
         }
     };
-    Ok(cx.page(&Frame::new(NavItem::Groups, text.groups), &content))
+    Ok(cx.page(&PageFrame::new(NavItem::Groups, text.groups), &content))
 }
 
 /// Asks before a group is sealed.
@@ -149,7 +148,7 @@ pub(crate) async fn ask_seal(State(ui): State<Ui>, cx: PageContext, id: PathPara
         jobs: 0,
         back: &link,
     };
-    Ok(cx.page(&Frame::still(NavItem::Groups, &question), &confirmation.show(&cx)))
+    Ok(cx.page(&PageFrame::still(NavItem::Groups, &question), &confirmation.show(&cx)))
 }
 
 /// Seals a group.

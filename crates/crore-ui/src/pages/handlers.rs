@@ -18,7 +18,7 @@ use crate::html::empty;
 use crate::html::flash::{Flash, fault_message};
 use crate::html::format::{excerpt, span, visible};
 use crate::html::json_tree::tree;
-use crate::html::layout::Frame;
+use crate::html::layout::PageFrame;
 use crate::html::rail::NavItem;
 
 /// Handlers on the page.
@@ -45,7 +45,7 @@ pub(crate) async fn page(State(ui): State<Ui>, cx: PageContext) -> PageResult {
             }
         }
     };
-    Ok(cx.page(&Frame::new(NavItem::Handlers, text.handlers), &content))
+    Ok(cx.page(&PageFrame::new(NavItem::Handlers, text.handlers), &content))
 }
 
 fn row(cx: &PageContext, view: &HandlerView) -> Markup {
@@ -67,7 +67,7 @@ fn row(cx: &PageContext, view: &HandlerView) -> Markup {
 pub(crate) async fn one(State(ui): State<Ui>, cx: PageContext, kind: PathParam) -> PageResult {
     let view = ui.api().get_handler(&cx.grant, kind.name("kind")?).await?.value;
     let content = show(&cx, &view, "{}", None);
-    Ok(cx.page(&Frame::new(NavItem::Handlers, view.kind.as_str()), &content))
+    Ok(cx.page(&PageFrame::new(NavItem::Handlers, view.kind.as_str()), &content))
 }
 
 fn show(cx: &PageContext, view: &HandlerView, payload: &str, fault: Option<&Fault>) -> Markup {
@@ -126,7 +126,7 @@ pub(crate) async fn attempt(
 /// The form with an error, as it was.
 fn again(cx: &PageContext, view: &HandlerView, payload: &str, fault: &Fault) -> Response {
     let content = show(cx, view, payload, Some(fault));
-    let page = cx.page(&Frame::still(NavItem::Handlers, view.kind.as_str()), &content);
+    let page = cx.page(&PageFrame::still(NavItem::Handlers, view.kind.as_str()), &content);
     (crore_api::status(fault.code()), page).into_response()
 }
 
@@ -136,8 +136,7 @@ async fn push(
     kind: &str,
     payload: &str,
 ) -> Result<(JobId, PushStatus), Fault> {
-    let payload: crore_wire::Raw =
-        Format::Json.decode_at("payload", payload.trim().as_bytes())?;
+    let payload: crore_wire::Raw = Format::Json.decode_at("payload", payload.trim().as_bytes())?;
     let job = NewJob { kind: kind.to_owned(), payload: Some(payload), ..NewJob::default() };
     let batch: Batch = job.read(Format::Json)?.into();
     let results = ui.api().push(&cx.grant, batch, None).await?.jobs;

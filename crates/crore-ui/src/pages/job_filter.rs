@@ -21,7 +21,7 @@ mod tests {
         for name in ["mail", "a b", "a\"b\\", "a*", "x,y"] {
             let term = named_filter("queue", name);
             let filter = crore_core::SearchFilter::parse("q", &term).unwrap();
-            assert_eq!(filter.queues().unwrap()[0].as_str(), name);
+            assert_eq!(filter.queues().unwrap().first().unwrap().as_str(), name);
         }
     }
 }

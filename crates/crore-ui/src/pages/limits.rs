@@ -16,7 +16,7 @@ use crate::html::confirm::Confirmation;
 use crate::html::empty;
 use crate::html::flash::{Flash, fault_message};
 use crate::html::format::{excerpt, grouped, number, span, visible};
-use crate::html::layout::Frame;
+use crate::html::layout::PageFrame;
 use crate::html::rail::NavItem;
 use crate::html::state::dot;
 use crate::text::fill;
@@ -47,7 +47,7 @@ pub(crate) async fn page(State(ui): State<Ui>, cx: PageContext) -> PageResult {
             }
         }
     };
-    Ok(cx.page(&Frame::new(NavItem::Limits, text.limits), &content))
+    Ok(cx.page(&PageFrame::new(NavItem::Limits, text.limits), &content))
 }
 
 fn row(cx: &PageContext, limit: &Limit) -> Markup {
@@ -96,7 +96,7 @@ pub(crate) async fn one(State(ui): State<Ui>, cx: PageContext, name: PathParam) 
             (form(&cx, (&format!("{link}/edit"), None), (&limit.limit, tagged.tag.as_deref().unwrap_or_default())))
         } @else { pre.tree { (visible(&limit.limit)) } }
     };
-    Ok(cx.page(&Frame::new(NavItem::Limits, name.as_str()), &content))
+    Ok(cx.page(&PageFrame::new(NavItem::Limits, name.as_str()), &content))
 }
 
 fn held_back(cx: &PageContext, all: &[HeldBackJobs]) -> Markup {
@@ -175,11 +175,15 @@ pub(crate) async fn ask_new(State(_): State<Ui>, cx: PageContext) -> PageResult 
         h1 { (cx.text.new_limit) }
         (form(&cx, (&cx.links.to("limits-new"), Some("")), (example, "")))
     };
-    Ok(cx.page(&Frame::still(NavItem::Limits, cx.text.new_limit), &content))
+    Ok(cx.page(&PageFrame::still(NavItem::Limits, cx.text.new_limit), &content))
 }
 
 /// Creates a limit.
-pub(crate) async fn create(State(ui): State<Ui>, cx: PageContext, posted: PostedForm) -> PageResult {
+pub(crate) async fn create(
+    State(ui): State<Ui>,
+    cx: PageContext,
+    posted: PostedForm,
+) -> PageResult {
     let set = async {
         let name = Name::new("name", posted.text("name").unwrap_or_default())?;
         save(&ui, &cx, &name, &posted).await?;
@@ -227,7 +231,7 @@ fn finish(
         (fault_message(&fault))
         (form(cx, (action, name), (field("limit"), field("tag"))))
     };
-    let page = cx.page(&Frame::still(NavItem::Limits, title), &content);
+    let page = cx.page(&PageFrame::still(NavItem::Limits, title), &content);
     Ok((crore_api::status(fault.code()), page).into_response())
 }
 
@@ -250,7 +254,7 @@ pub(crate) async fn ask_delete(
         jobs: 0,
         back: &link,
     };
-    Ok(cx.page(&Frame::still(NavItem::Limits, &question), &confirmation.show(&cx)))
+    Ok(cx.page(&PageFrame::still(NavItem::Limits, &question), &confirmation.show(&cx)))
 }
 
 /// Deletes a limit.

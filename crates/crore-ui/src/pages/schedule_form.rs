@@ -2,10 +2,10 @@
 
 use axum::extract::State;
 use axum::response::IntoResponse;
+use crore_api::Fault;
 use crore_api::calls::NewSchedule;
 use crore_api::if_match::IfMatch;
 use crore_api::params::PathParam;
-use crore_api::Fault;
 use crore_core::Name;
 use crore_core::schedule::Timing;
 use crore_wire::Format;
@@ -17,7 +17,7 @@ use crate::Ui;
 use crate::context::{PageContext, PageResult};
 use crate::form::PostedForm;
 use crate::html::flash::{Flash, fault_message};
-use crate::html::layout::Frame;
+use crate::html::layout::PageFrame;
 use crate::html::rail::NavItem;
 
 /// The values of the form.
@@ -39,7 +39,7 @@ pub(crate) async fn ask_new(State(_): State<Ui>, cx: PageContext) -> PageResult 
     let fields =
         ScheduleFields { name: Some(""), timing: "cron 0 3 * * *", missed: "skip", job, tag: "" };
     let content = show(&cx, cx.text.new_schedule, (&cx.links.to("schedules-new"), &fields), None);
-    Ok(cx.page(&Frame::still(NavItem::Schedules, cx.text.new_schedule), &content))
+    Ok(cx.page(&PageFrame::still(NavItem::Schedules, cx.text.new_schedule), &content))
 }
 
 /// The form of an existing schedule.
@@ -58,7 +58,7 @@ pub(crate) async fn ask_edit(State(ui): State<Ui>, cx: PageContext, name: PathPa
     };
     let action = format!("{}/edit", cx.links.item("schedules", name.as_str()));
     let content = show(&cx, name.as_str(), (&action, &fields), None);
-    Ok(cx.page(&Frame::still(NavItem::Schedules, name.as_str()), &content))
+    Ok(cx.page(&PageFrame::still(NavItem::Schedules, name.as_str()), &content))
 }
 
 fn show(
@@ -157,7 +157,7 @@ fn finish(
                 tag: field("tag"),
             };
             let content = show(cx, title, (action, &fields), Some(&fault));
-            let page = cx.page(&Frame::still(NavItem::Schedules, title), &content);
+            let page = cx.page(&PageFrame::still(NavItem::Schedules, title), &content);
             Ok((crore_api::status(fault.code()), page).into_response())
         }
     }

@@ -32,7 +32,8 @@ fn cron_words(text: &Texts, cron: &Cron) -> Option<String> {
     if month != "*" {
         return None;
     }
-    let at = number(minute).zip(number(hour)).map(|(minute, hour)| format!("{hour:02}:{minute:02}"));
+    let at =
+        number(minute).zip(number(hour)).map(|(minute, hour)| format!("{hour:02}:{minute:02}"));
     match (at, day, weekday) {
         (Some(at), "*", "*") => Some(fill(text.daily_at, &[&at])),
         (Some(at), "*", "1-5" | "MON-FRI" | "mon-fri") => Some(fill(text.workdays_at, &[&at])),

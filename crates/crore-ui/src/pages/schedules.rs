@@ -20,7 +20,7 @@ use crate::html::confirm::Confirmation;
 use crate::html::flash::Flash;
 use crate::html::format::excerpt;
 use crate::html::json_tree::tree;
-use crate::html::layout::Frame;
+use crate::html::layout::PageFrame;
 use crate::html::rail::NavItem;
 use crate::html::state::dot;
 use crate::html::{copy, empty};
@@ -54,7 +54,7 @@ pub(crate) async fn page(State(ui): State<Ui>, cx: PageContext) -> PageResult {
             }
         }
     };
-    Ok(cx.page(&Frame::new(NavItem::Schedules, text.schedules), &content))
+    Ok(cx.page(&PageFrame::new(NavItem::Schedules, text.schedules), &content))
 }
 
 fn row(cx: &PageContext, view: &ScheduleView) -> Markup {
@@ -112,7 +112,7 @@ pub(crate) async fn one(State(ui): State<Ui>, cx: PageContext, name: PathParam) 
         section.panel { h2 { (text.job_to_push) } (tree(text, &job)) }
         (copy::command(text, &format!("crore schedule run {}", copy::quoted(name.as_str()))))
     };
-    Ok(cx.page(&Frame::new(NavItem::Schedules, name.as_str()), &content))
+    Ok(cx.page(&PageFrame::new(NavItem::Schedules, name.as_str()), &content))
 }
 
 fn missed(cx: &PageContext, view: &ScheduleView) -> &'static str {
@@ -126,7 +126,8 @@ fn missed(cx: &PageContext, view: &ScheduleView) -> &'static str {
 fn head(cx: &PageContext, view: &ScheduleView) -> Markup {
     let text = cx.text;
     let is_paused = view.schedule.paused;
-    let link = |action: &str| format!("{}/{action}", cx.links.item("schedules", view.name.as_str()));
+    let link =
+        |action: &str| format!("{}/{action}", cx.links.item("schedules", view.name.as_str()));
     let (action, word) = if is_paused { ("resume", text.resume) } else { ("pause", text.pause) };
     html! {
         div.title {
@@ -152,7 +153,7 @@ fn next_runs(cx: &PageContext, view: &ScheduleView, ticks: &Ticks) -> Markup {
     let zone = zone(&view.schedule.timing);
     html! {
         section.panel data-live="next" {
-            h2 { (text.next_runs) }
+            h2 { (text.next_ten) }
             @if view.schedule.paused { p.hint { (text.paused_no_runs) } }
             table {
                 thead { tr { th { (zone) } th.num { (text.when) } } }
@@ -253,7 +254,7 @@ pub(crate) async fn ask_delete(
         jobs: 0,
         back: &link,
     };
-    Ok(cx.page(&Frame::still(NavItem::Schedules, &question), &confirmation.show(&cx)))
+    Ok(cx.page(&PageFrame::still(NavItem::Schedules, &question), &confirmation.show(&cx)))
 }
 
 /// Deletes a schedule.

@@ -11,10 +11,9 @@ use crate::Ui;
 use crate::context::{PageContext, PageResult};
 use crate::html::empty;
 use crate::html::format::{bytes, excerpt, grouped, span, visible};
-use crate::html::layout::Frame;
+use crate::html::layout::PageFrame;
 use crate::html::rail::NavItem;
 use crate::html::sparkline::sparkline;
-use crate::text::fill;
 
 /// The tabs of the section: path, and whether the caller may open it.
 pub(super) fn tabs(cx: &PageContext, current: &str) -> Markup {
@@ -52,7 +51,7 @@ pub(crate) async fn page(State(ui): State<Ui>, cx: PageContext) -> PageResult {
             (backups(&cx, storage.backups.as_ref()))
         }
     };
-    Ok(cx.page(&Frame::new(NavItem::System, text.system), &content))
+    Ok(cx.page(&PageFrame::new(NavItem::System, text.system), &content))
 }
 
 fn disk_tiles(cx: &PageContext, disk: &DiskUse) -> Markup {
@@ -88,13 +87,16 @@ fn node(cx: &PageContext, info: &Info, storage: &Storage) -> Markup {
 fn growth(cx: &PageContext, disk: &DiskUse) -> Markup {
     let text = cx.text;
     let first = disk.history.first();
-    let change = first.map(|first| (first.at, disk.live_bytes.abs_diff(first.live_bytes), disk.live_bytes >= first.live_bytes));
+    let change = first.map(|first| {
+        let by = disk.live_bytes.abs_diff(first.live_bytes);
+        (first.at, by, disk.live_bytes >= first.live_bytes)
+    });
     let sizes: Vec<u64> = disk.history.iter().map(|sample| sample.live_bytes).collect();
     html! {
         section.panel {
             h2 { (text.growth) }
             @if let Some((since, by, is_growth)) = change {
-                p { (if is_growth { "+" } else { "−" }) (bytes(by)) " " (text.live_data) ", " (text.since) " " (cx.ago(since)) }
+                p { (text.live_data) ": " (if is_growth { "+" } else { "−" }) (bytes(by)) " (" (text.since) " " (cx.ago(since)) ")" }
             }
             @if sizes.len() > 1 { div { (sparkline(&sizes, text.live_data)) } }
         }
@@ -115,7 +117,7 @@ fn backups(cx: &PageContext, backups: Option<&BackupState>) -> Markup {
                     dl.facts.column {
                         div { dt { (text.last_backup) } dd { (excerpt(&last.name, 60)) " " (cx.ago(last.at)) } }
                         div { dt { (text.size) } dd { (bytes(last.bytes)) } }
-                        div { dt { (text.count) } dd { (fill("{0}", &[count])) } }
+                        div { dt { (text.count) } dd { (count) } }
                     }
                 },
             }

@@ -15,7 +15,7 @@ use crate::form::PostedForm;
 use crate::html::confirm::Confirmation;
 use crate::html::flash::{Flash, fault_message};
 use crate::html::format::{excerpt, visible};
-use crate::html::layout::Frame;
+use crate::html::layout::PageFrame;
 use crate::html::rail::NavItem;
 use crate::html::{copy, empty};
 use crate::text::fill;
@@ -26,7 +26,7 @@ const ROWS: usize = 500;
 /// All tokens, by name.
 pub(crate) async fn page(State(ui): State<Ui>, cx: PageContext) -> PageResult {
     let content = list(&ui, &cx, None).await?;
-    Ok(cx.page(&Frame::still(NavItem::System, cx.text.tokens), &content))
+    Ok(cx.page(&PageFrame::still(NavItem::System, cx.text.tokens), &content))
 }
 
 async fn list(ui: &Ui, cx: &PageContext, fault: Option<&Fault>) -> Result<Markup, Fault> {
@@ -85,7 +85,11 @@ fn form(cx: &PageContext) -> Markup {
 }
 
 /// Creates a token, and shows its secret once.
-pub(crate) async fn create(State(ui): State<Ui>, cx: PageContext, posted: PostedForm) -> PageResult {
+pub(crate) async fn create(
+    State(ui): State<Ui>,
+    cx: PageContext,
+    posted: PostedForm,
+) -> PageResult {
     let text = cx.text;
     match new_token(&ui, &cx, &posted).await {
         Ok((name, secret)) => {
@@ -95,11 +99,11 @@ pub(crate) async fn create(State(ui): State<Ui>, cx: PageContext, posted: Posted
                 (copy::command(text, &secret))
                 p { a.button href=(cx.links.to("system/tokens")) { (text.tokens) } }
             };
-            Ok(cx.page(&Frame::still(NavItem::System, text.tokens), &content))
+            Ok(cx.page(&PageFrame::still(NavItem::System, text.tokens), &content))
         }
         Err(fault) => {
             let content = list(&ui, &cx, Some(&fault)).await?;
-            let page = cx.page(&Frame::still(NavItem::System, text.tokens), &content);
+            let page = cx.page(&PageFrame::still(NavItem::System, text.tokens), &content);
             Ok((crore_api::status(fault.code()), page).into_response())
         }
     }
@@ -139,7 +143,7 @@ pub(crate) async fn ask_revoke(State(ui): State<Ui>, cx: PageContext, id: PathPa
         back: &cx.links.to("system/tokens"),
     };
     let content = html! { (confirmation.show(&cx)) p.hint { (visible(&token.id)) } };
-    Ok(cx.page(&Frame::still(NavItem::System, &question), &content))
+    Ok(cx.page(&PageFrame::still(NavItem::System, &question), &content))
 }
 
 /// Revokes a token.

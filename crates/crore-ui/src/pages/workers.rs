@@ -17,7 +17,7 @@ use crate::html::confirm::Confirmation;
 use crate::html::empty;
 use crate::html::flash::Flash;
 use crate::html::format::{excerpt, grouped, number, visible};
-use crate::html::layout::Frame;
+use crate::html::layout::PageFrame;
 use crate::html::rail::NavItem;
 use crate::html::state::dot;
 use crate::text::fill;
@@ -49,7 +49,7 @@ pub(crate) async fn page(State(ui): State<Ui>, cx: PageContext) -> PageResult {
         @if connected.len() > ROWS { p.hint { (fill(text.n_more, &[&grouped((connected.len() - ROWS) as u64)])) } }
         @if !registered.is_empty() { (registered_table(&cx, &registered)) }
     };
-    Ok(cx.page(&Frame::new(NavItem::Workers, text.workers), &content))
+    Ok(cx.page(&PageFrame::new(NavItem::Workers, text.workers), &content))
 }
 
 fn table(cx: &PageContext, workers: &[Worker]) -> Markup {
@@ -151,7 +151,7 @@ pub(crate) async fn one(State(ui): State<Ui>, cx: PageContext, name: PathParam) 
             }
         }
     };
-    Ok(cx.page(&Frame::new(NavItem::Workers, name.as_str()), &content))
+    Ok(cx.page(&PageFrame::new(NavItem::Workers, name.as_str()), &content))
 }
 
 /// The connected workers with a name.
@@ -251,7 +251,7 @@ pub(crate) async fn ask_stop(State(ui): State<Ui>, cx: PageContext, name: PathPa
         jobs: 0,
         back: &link,
     };
-    Ok(cx.page(&Frame::still(NavItem::Workers, &question), &confirmation.show(&cx)))
+    Ok(cx.page(&PageFrame::still(NavItem::Workers, &question), &confirmation.show(&cx)))
 }
 
 /// Asks a worker to stop.
