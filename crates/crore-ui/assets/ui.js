@@ -8,7 +8,7 @@ import { addFilters } from "./filter.js";
 import { addLiveUpdates } from "./live.js";
 import { addViews } from "./views.js";
 
-/** What has to be done again for parts of a page that were replaced. */
+/** Prepares parts of a page, also those that were replaced. */
 function refresh() {
   showTimes();
   addCharts();

@@ -1,4 +1,4 @@
-//! Live updates: a stream of ticks, on each of which an open page loads itself again.
+//! Live updates: a stream of ticks. An open page loads itself again on each tick.
 //!
 //! A tick carries no data, so the stream needs no subscription to the engine's events, and an open page costs nothing
 //! between two ticks. The interval grows with the number of open pages: together they load a bounded number of times

@@ -4,7 +4,7 @@ use crore_core::Span;
 use crore_wire::units::Moment;
 use maud::{Markup, html};
 
-use super::format::{significant, span};
+use super::format::{grouped, significant, span};
 use crate::range::TimeAxis;
 use crate::text::Texts;
 
@@ -43,6 +43,7 @@ impl ChartUnit {
     fn show(self, text: &Texts, value: f64) -> String {
         match self {
             Self::Rate if value >= 10_000.0 => format!("{}k", significant(value / 1000.0)),
+            Self::Rate if value >= 1000.0 => grouped(value.round() as u64),
             Self::Rate => significant(value),
             Self::Millis => span(text, Span::from_millis(value.round() as u64)),
         }

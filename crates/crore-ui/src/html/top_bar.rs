@@ -21,7 +21,7 @@ pub(crate) fn top_bar(visitor: &Visitor, cx: &PageContext) -> Markup {
                 input type="hidden" name="go" value="1";
             }
             details.menu {
-                summary aria-label=(text.time_range) { (cx.range().name()) }
+                summary { span.sr { (text.time_range) } (cx.range().name()) }
                 div.pop {
                     @for range in ChartRange::ALL {
                         a href=(cx.here_with("range", range.name()))

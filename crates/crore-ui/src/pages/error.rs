@@ -20,7 +20,12 @@ pub(crate) fn page(visitor: &Visitor, fault: &Fault) -> Response {
             p { (visible(&problem.detail)) }
             @if let Some(field) = &problem.field { p { (text.field) ": " code { (visible(field)) } } }
             p { (advice(text, fault)) }
-            p { a.button href=(visitor.links().root()) { (text.to_overview) } }
+            div.buttons {
+                @if let Some((above, _)) = visitor.page().split('?').next().and_then(|page| page.rsplit_once('/')) {
+                    a.button href=(visitor.links().to(above)) { (text.back) }
+                }
+                a.button href=(visitor.links().root()) { (text.to_overview) }
+            }
         }
     };
     let page = layout::page(visitor, None, &PageFrame::apart(&problem.title), &content);

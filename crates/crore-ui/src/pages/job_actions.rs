@@ -1,7 +1,9 @@
 //! Actions on one job.
 
+use std::fmt::Display;
+
 use axum::extract::State;
-use axum::response::{IntoResponse, Redirect};
+use axum::response::{IntoResponse, Redirect, Response};
 use crore_api::calls::{JobAction, ReplayCall, change};
 use crore_api::params::PathParam;
 use crore_api::{Fault, Grant};
@@ -80,7 +82,7 @@ fn ask(
     id: JobId,
     action: &str,
     (question, detail, button): (&str, &str, &str),
-) -> axum::response::Response {
+) -> Response {
     let (back, link) = (cx.links.job(id), cx.links.to(&format!("jobs/{id}/{action}")));
     let confirmation = Confirmation {
         question,
@@ -98,22 +100,35 @@ fn ask(
 /// The form that changes queue, priority and start of a job.
 pub(crate) async fn ask_edit(State(ui): State<Ui>, cx: PageContext, id: PathParam) -> PageResult {
     let job = ui.api().get_job(&cx.grant, id.job()?).await?;
-    let text = cx.text;
-    let title = fill(text.edit_title, &[&job.id]);
+    let spec = &job.spec;
+    Ok(edit_page(&cx, &job, (spec.queue.as_str(), spec.priority, ""), None))
+}
+
+/// The form with values, which may differ from those of the job. It remembers what the person saw of the job.
+fn edit_page(
+    cx: &PageContext,
+    job: &crore_core::Job,
+    (queue, priority, delay): (&str, i32, &str),
+    warning: Option<&str>,
+) -> Response {
+    let (text, title) = (cx.text, fill(cx.text.edit_title, &[&job.id]));
     let content = html! {
         h1 { (title) }
+        @if let Some(warning) = warning { p.flash.bad role="alert" { (visible(warning)) } }
         form.fields method="post" action=(cx.links.to(&format!("jobs/{}/edit", job.id))) {
             (cx.csrf())
-            (placement(&cx, job.spec.queue.as_str(), job.spec.priority))
+            input type="hidden" name="seen-queue" value=(job.spec.queue.as_str());
+            input type="hidden" name="seen-priority" value=(job.spec.priority);
+            (placement(cx, queue, priority))
             label for="delay" { (text.start_after) }
-            input #delay name="delay" placeholder="30s" pattern="([0-9]+(d|h|m|s|ms))+";
+            input #delay name="delay" value=(delay) placeholder="30s" pattern="([0-9]+(d|h|m|s|ms))+";
             div.buttons {
                 button.primary type="submit" { (text.save) }
                 a.button href=(cx.links.job(job.id)) { (text.back) }
             }
         }
     };
-    Ok(cx.page(&PageFrame::still(NavItem::Jobs, &title), &content))
+    cx.page(&PageFrame::still(NavItem::Jobs, &title), &content)
 }
 
 fn placement(cx: &PageContext, queue: &str, priority: i32) -> Markup {
@@ -126,7 +141,7 @@ fn placement(cx: &PageContext, queue: &str, priority: i32) -> Markup {
     }
 }
 
-/// Changes queue, priority and start of a job.
+/// Changes queue, priority and start of a job. If somebody else has changed it meanwhile, both versions are shown.
 pub(crate) async fn edit(
     State(ui): State<Ui>,
     cx: PageContext,
@@ -135,8 +150,17 @@ pub(crate) async fn edit(
 ) -> PageResult {
     let id = id.job()?;
     let job = ui.api().get_job(&cx.grant, id).await?;
-    let queue = form.text("queue").filter(|queue| *queue != job.spec.queue.as_str());
-    let priority: Option<i32> = form.parsed("priority", "a whole number")?;
+    let (now, priority) = (&job.spec, form.parsed::<i32>("priority", "a whole number")?);
+    let seen_queue = form.get("seen-queue").unwrap_or(now.queue.as_str());
+    let seen_priority = form.parsed("seen-priority", "a whole number")?.unwrap_or(now.priority);
+    if seen_queue != now.queue.as_str() || seen_priority != now.priority {
+        let versions: [&dyn Display; 4] = [&seen_queue, &seen_priority, &now.queue, &now.priority];
+        let warning = fill(cx.text.changed_meanwhile, &versions);
+        let field = |name| form.get(name).unwrap_or_default();
+        let values = (field("queue"), priority.unwrap_or(now.priority), field("delay"));
+        return Ok(edit_page(&cx, &job, values, Some(&warning)));
+    }
+    let queue = form.text("queue").filter(|queue| *queue != now.queue.as_str());
     let changes = Change {
         queue: queue.map(str::to_owned),
         priority: priority.filter(|priority| *priority != job.spec.priority),

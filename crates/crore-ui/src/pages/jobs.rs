@@ -224,7 +224,7 @@ fn row(cx: &PageContext, job: &wire::Job, may_act: bool) -> Markup {
     }
 }
 
-/// What matters about a job in its state.
+/// The most important fact about a job in its state.
 fn note(cx: &PageContext, job: &wire::Job) -> Markup {
     let error = job.history.iter().find_map(|attempt| attempt.error.as_deref());
     html! {

@@ -243,6 +243,7 @@ pub(crate) const ENGLISH: Texts = Texts {
     ask_delete: "Delete job {0} of kind {1}?",
     delete_effect: "The job, its result and its history are removed. This cannot be undone.",
     edit_title: "Edit job {0}",
+    changed_meanwhile: "The job was changed meanwhile: it was in queue {0} with priority {1}, and is now in queue {2} with priority {3}. Your values are below; save again to apply them.",
     start_after: "Start after (from now)",
     priority_hint: "Smaller values are delivered first.",
     replay_title: "Replay job {0}",

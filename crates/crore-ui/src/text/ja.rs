@@ -243,6 +243,7 @@ pub(crate) const JAPANESE: Texts = Texts {
     ask_delete: "種類 {1} のジョブ {0} を削除しますか?",
     delete_effect: "ジョブとその結果、履歴が削除されます。元に戻せません。",
     edit_title: "ジョブ {0} を編集",
+    changed_meanwhile: "その間にジョブが変更されました。キュー {0}、優先度 {1} から、キュー {2}、優先度 {3} になっています。入力した値は下にあります。適用するにはもう一度保存してください。",
     start_after: "開始までの時間(今から)",
     priority_hint: "小さい値ほど先に配信されます。",
     replay_title: "ジョブ {0} を再実行",

@@ -118,6 +118,27 @@ async fn queue_and_priority_of_a_job_are_changed() {
 }
 
 #[tokio::test]
+async fn an_edit_of_a_job_that_was_changed_meanwhile_shows_both() {
+    let mut browser = Browser::new();
+    let id = push(&browser, 1)[0];
+    let path = format!("/ui/jobs/{id}/edit");
+    let csrf = browser.get(&path).await.csrf();
+    let seen = [("csrf", csrf.as_str()), ("seen-queue", "mail"), ("seen-priority", "0")];
+    let mine = [&seen[..], &[("queue", "mine"), ("priority", "0")]].concat();
+    let theirs = [&seen[..], &[("queue", "theirs"), ("priority", "3")]].concat();
+    assert!(browser.post(&path, &theirs).await.location().ends_with("?done=changed"));
+    let page = browser.post(&path, &mine).await;
+    assert!(page.status == StatusCode::OK && page.has("was changed meanwhile"), "{}", page.text);
+    assert!(page.has("now in queue theirs with priority 3") && page.has("value=\"mine\""));
+    let again = [
+        &[("csrf", csrf.as_str()), ("seen-queue", "theirs"), ("seen-priority", "3")][..],
+        &mine[3..],
+    ];
+    assert!(browser.post(&path, &again.concat()).await.location().ends_with("?done=changed"));
+    assert!(browser.get(&format!("/ui/jobs/{id}")).await.has("/ui/queues/mine"));
+}
+
+#[tokio::test]
 async fn many_jobs_are_changed_after_their_number_was_typed() {
     let mut browser = Browser::new();
     push(&browser, 120);

@@ -9,7 +9,10 @@ use axum::extract::ConnectInfo;
 use crore::Engine;
 use crore::observer::ObservedChange;
 use crore_api::audit::Audit;
-use crore_api::{Api, ApiSetup, ConnectedWorker, ConnectedWorkers, Grant, Options, Scope};
+use crore_api::{
+    Api, ApiSetup, ConnectedWorker, ConnectedWorkers, Grant, Options, Scope, WorkerRequest,
+};
+use crore_core::Name;
 use crore_wire::api::tokens::NewToken;
 use http::header::{CONTENT_TYPE, COOKIE, LOCATION, SET_COOKIE};
 use http::{HeaderMap, Method, Request, StatusCode};
@@ -25,6 +28,12 @@ impl ConnectedWorkers for NoWorkers {
     }
 
     fn changed(&self, _: &ObservedChange<'_>) {}
+
+    fn request(&self, _: &str, _: WorkerRequest) {}
+
+    fn version_of(&self, _: &Name) -> Option<String> {
+        None
+    }
 }
 
 /// A browser at a server of its own.

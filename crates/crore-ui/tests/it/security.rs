@@ -103,5 +103,5 @@ async fn preferences_are_cookies_and_the_language_follows_the_browser() {
     assert!(!browser.get("/ui/").await.has("data-theme"));
     browser.get("/ui/?range=7d").await;
     assert_eq!(browser.cookie("crore-range"), Some("7d"));
-    assert!(browser.get("/ui/queues/q").await.has(">7d</summary>"));
+    assert!(browser.get("/ui/queues/q").await.has("</span>7d</summary>"));
 }
