@@ -119,7 +119,7 @@ fn why(cx: &PageContext, queue: &Queue, reasons: &[QueueReason], rate: f64) -> M
                 ul { @for reason in shown {
                     li {
                         (visible(&reason.detail))
-                        @if let Some(limit) = &reason.limit { " " a href=(cx.links.item("limits", limit)) { (text.limit) } }
+                        @if let Some(limit) = &reason.limit { " " a href=(cx.links.item("limits", limit)) { (visible(limit)) } }
                     }
                 } }
             }

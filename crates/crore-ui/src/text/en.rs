@@ -161,7 +161,7 @@ pub(crate) const ENGLISH: Texts = Texts {
     all_queues: "All queues",
     wait: "Wait",
     nothing_in_range: "Nothing happened in this time range.",
-    newest_errors: "Errors of the newest dead jobs",
+    newest_errors: "Newest errors",
     next_runs: "Next runs of schedules",
     no_schedules: "There is no schedule. Create one:",
     blocking_limits: "Limits that hold jobs back",

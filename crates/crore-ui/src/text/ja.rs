@@ -161,7 +161,7 @@ pub(crate) const JAPANESE: Texts = Texts {
     all_queues: "すべてのキュー",
     wait: "待ち時間",
     nothing_in_range: "この期間には何もありませんでした。",
-    newest_errors: "最新の失敗ジョブのエラー",
+    newest_errors: "最新のエラー",
     next_runs: "次に実行されるスケジュール",
     no_schedules: "スケジュールはありません。作成するには:",
     blocking_limits: "ジョブを待たせている制限",
