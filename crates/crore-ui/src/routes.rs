@@ -14,7 +14,10 @@ use http::header::ACCEPT;
 
 use crate::links::Links;
 use crate::middleware::around;
-use crate::pages::{job, job_actions, jobs, login, operations, overview, queue, queues};
+use crate::pages::{
+    audit, errors, groups, handlers, job, job_actions, jobs, limits, login, operations, overview,
+    queue, queues, schedule_form, schedules, system, tokens, workers,
+};
 use crate::{Ui, assets, live};
 
 /// The pages, below `/ui`. A page that changes something needs the scope of the change, and is audited.
@@ -23,6 +26,10 @@ fn table(ui: &Ui) -> Router<Ui> {
     const READ: &[Scope] = &[Scope::Read];
     const OPERATE: &[Scope] = &[Scope::Operate];
     const PUSH: &[Scope] = &[Scope::Push];
+    const DEFINE: &[Scope] = &[Scope::Define];
+    const ADMIN: &[Scope] = &[Scope::Admin];
+    // Of groups that the caller created, or of all.
+    const GROUP: &[Scope] = &[Scope::Push, Scope::Operate];
     let row = |scopes: &'static [Scope], methods: MethodRouter<Ui>| {
         let gate = Gate { api: ui.api().clone(), scopes };
         methods.route_layer(from_fn(gate, pass))
@@ -47,6 +54,36 @@ fn table(ui: &Ui) -> Router<Ui> {
         .route("/ui/queues/{queue}/pause",     row(OPERATE, post(queue::pause)))
         .route("/ui/queues/{queue}/resume",    row(OPERATE, post(queue::resume)))
         .route("/ui/queues/{queue}/drain",     row(OPERATE, get(queue::ask_drain).post(queue::drain)))
+        .route("/ui/workers",                  row(READ,    get(workers::page)))
+        .route("/ui/workers/{name}",           row(READ,    get(workers::one)))
+        .route("/ui/workers/{name}/quiet",     row(OPERATE, post(workers::quiet)))
+        .route("/ui/workers/{name}/resume",    row(OPERATE, post(workers::resume)))
+        .route("/ui/workers/{name}/stop",      row(OPERATE, get(workers::ask_stop).post(workers::stop)))
+        .route("/ui/schedules",                row(READ,    get(schedules::page)))
+        .route("/ui/schedules-new",            row(DEFINE,  get(schedule_form::ask_new).post(schedule_form::create)))
+        .route("/ui/schedules/{name}",         row(READ,    get(schedules::one)))
+        .route("/ui/schedules/{name}/run",     row(OPERATE, post(schedules::run)))
+        .route("/ui/schedules/{name}/pause",   row(OPERATE, post(schedules::pause)))
+        .route("/ui/schedules/{name}/resume",  row(OPERATE, post(schedules::resume)))
+        .route("/ui/schedules/{name}/edit",    row(DEFINE,  get(schedule_form::ask_edit).post(schedule_form::edit)))
+        .route("/ui/schedules/{name}/delete",  row(DEFINE,  get(schedules::ask_delete).post(schedules::delete)))
+        .route("/ui/handlers",                 row(READ,    get(handlers::page)))
+        .route("/ui/handlers/{kind}",          row(READ,    get(handlers::one)))
+        .route("/ui/handlers/{kind}/try",      row(PUSH,    post(handlers::attempt)))
+        .route("/ui/limits",                   row(READ,    get(limits::page)))
+        .route("/ui/limits-new",               row(DEFINE,  get(limits::ask_new).post(limits::create)))
+        .route("/ui/limits/{name}",            row(READ,    get(limits::one)))
+        .route("/ui/limits/{name}/edit",       row(DEFINE,  post(limits::edit)))
+        .route("/ui/limits/{name}/delete",     row(DEFINE,  get(limits::ask_delete).post(limits::delete)))
+        .route("/ui/errors",                   row(READ,    get(errors::page)))
+        .route("/ui/errors/{fingerprint}",     row(READ,    get(errors::one)))
+        .route("/ui/groups",                   row(READ,    get(groups::page)))
+        .route("/ui/groups/{id}",              row(READ,    get(groups::one)))
+        .route("/ui/groups/{id}/seal",         row(GROUP,   get(groups::ask_seal).post(groups::seal)))
+        .route("/ui/system",                   row(READ,    get(system::page)))
+        .route("/ui/system/tokens",            row(ADMIN,   get(tokens::page).post(tokens::create)))
+        .route("/ui/system/tokens/{id}/revoke", row(ADMIN,  get(tokens::ask_revoke).post(tokens::revoke)))
+        .route("/ui/system/audit",             row(ADMIN,   get(audit::page)))
         .route("/ui/live",                     row(READ,    get(live::ticks)))
 }
 

@@ -66,7 +66,7 @@ pub(super) fn page_size(limit: Option<usize>, usual: usize, max: usize) -> Resul
 
 fn shown(group: SelectedGroup, now: Time) -> ErrorGroup {
     let SelectedGroup { fingerprint, mut places } = group;
-    places.sort_by(|(.., a), (.., b)| b.last_at.cmp(&a.last_at));
+    places.sort_by_key(|(.., place)| std::cmp::Reverse(place.last_at));
     let (mut per_minute, mut per_hour) = (vec![0; 60], vec![0; 24]);
     let mut versions = BTreeSet::new();
     for (.., place) in &places {

@@ -1,7 +1,9 @@
 //! The message after an action. The URL names it; it never contains text.
 
+use crore_api::Fault;
 use maud::{Markup, html};
 
+use super::format::visible;
 use crate::text::Texts;
 
 macro_rules! flashes {
@@ -40,10 +42,25 @@ flashes! {
     Resumed "resumed" flash_resumed,
     Draining "draining" flash_draining,
     Stopping "stopping" flash_stopping,
+    Quiet "quiet" flash_quiet,
+    WorkerResumed "worker-resumed" flash_worker_resumed,
+    WorkerStopping "worker-stopping" flash_worker_stopping,
+    Pushed "pushed" flash_pushed,
+    Revoked "revoked" flash_revoked,
 }
 
 impl Flash {
     pub(crate) fn message(self, text: &Texts) -> Markup {
         html! { p.flash role="status" { (self.words(text)) } }
+    }
+}
+
+/// Why a form was refused; the form is shown again below it.
+pub(crate) fn fault_message(fault: &Fault) -> Markup {
+    html! {
+        p.flash.bad role="alert" {
+            @if let Some(field) = &fault.problem().field { code { (visible(field)) } ": " }
+            (visible(&fault.problem().detail))
+        }
     }
 }

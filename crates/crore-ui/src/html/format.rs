@@ -13,12 +13,26 @@ pub(crate) fn number(n: u64) -> Markup {
     }
 }
 
+/// A number of bytes: `512 B`, `1.5 MiB`.
+pub(crate) fn bytes(n: u64) -> String {
+    const UNITS: [&str; 5] = ["KiB", "MiB", "GiB", "TiB", "PiB"];
+    if n < 1024 {
+        return format!("{n} B");
+    }
+    let (mut value, mut unit) = (n as f64 / 1024.0, 0);
+    while value >= 1023.5 && unit + 1 < UNITS.len() {
+        value /= 1024.0;
+        unit += 1;
+    }
+    format!("{} {}", significant(value), UNITS.get(unit).copied().unwrap_or_default())
+}
+
 /// A number with separators: `1,234,567`.
 pub(crate) fn grouped(n: u64) -> String {
     let digits = n.to_string();
     let mut out = String::with_capacity(digits.len() * 4 / 3);
     for (i, digit) in digits.chars().enumerate() {
-        if i > 0 && (digits.len() - i) % 3 == 0 {
+        if i > 0 && (digits.len() - i).is_multiple_of(3) {
             out.push(',');
         }
         out.push(digit);
@@ -49,7 +63,7 @@ pub(crate) fn significant(value: f64) -> String {
     let places = match value.abs() {
         v if v >= 99.95 => 0,
         v if v >= 9.995 => 1,
-        v if v == 0.0 => 0,
+        0.0 => 0,
         _ => 2,
     };
     let text = format!("{value:.places$}");
@@ -140,6 +154,14 @@ mod tests {
             assert_eq!(rounded(n), text);
         }
         assert_eq!(rounded(u64::MAX), "18446744074G");
+    }
+
+    #[test]
+    fn bytes_have_binary_units() {
+        for (n, text) in [(0, "0 B"), (1023, "1023 B"), (1536, "1.5 KiB"), (1 << 20, "1 MiB")] {
+            assert_eq!(bytes(n), text);
+        }
+        assert_eq!(bytes(u64::MAX), "16384 PiB");
     }
 
     #[test]

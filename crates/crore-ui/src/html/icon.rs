@@ -3,7 +3,6 @@
 use maud::{Markup, html};
 
 /// An icon.
-#[expect(dead_code, reason = "the sections of the other icons have no page yet")]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Icon {
     Brand,

@@ -11,6 +11,7 @@ pub(crate) mod json_tree;
 pub(crate) mod layout;
 pub(crate) mod payload;
 pub(crate) mod rail;
+pub(crate) mod sparkline;
 pub(crate) mod state;
 pub(crate) mod time;
 pub(crate) mod timeline;

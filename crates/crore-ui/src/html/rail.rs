@@ -44,6 +44,13 @@ items! {
     Overview "" overview "o",
     Jobs "jobs" jobs "j",
     Queues "queues" queues "q",
+    Workers "workers" workers "w",
+    Schedules "schedules" schedules "s",
+    Handlers "handlers" handlers "h",
+    Limits "limits" limits "l",
+    Errors "errors" errors "e",
+    Groups "groups" groups "r",
+    System "system" system "y",
 }
 
 /// The rail. Below 600 px it is a bar at the bottom.

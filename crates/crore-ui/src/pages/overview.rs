@@ -10,7 +10,7 @@ use crore_wire::api::enums;
 use crore_wire::api::limits::Limit;
 use maud::{Markup, html};
 
-use super::overview_tables::{errors, late_queues, next_runs, paused_limits};
+use super::overview_tables::{blocking_limits, errors, late_queues, next_runs};
 use super::traffic::{by_queue, traffic};
 use crate::Ui;
 use crate::context::{PageContext, PageResult};
@@ -40,7 +40,7 @@ pub(crate) async fn page(State(ui): State<Ui>, cx: PageContext) -> PageResult {
     let slots = slots(&ui, &cx).await?;
     let schedules = api.list_schedules(&cx.grant).await?;
     let limits = limits(&ui, &cx).await?;
-    let errors = errors(&ui, &cx).await?;
+    let errors = errors(&ui, &cx)?;
     let is_empty = states.is_empty() && traffic.total().pushed == 0;
     let content = html! {
         h1.sr { (text.overview) }
@@ -53,7 +53,7 @@ pub(crate) async fn page(State(ui): State<Ui>, cx: PageContext) -> PageResult {
             (late_queues(&cx, &queues))
             (errors)
             (next_runs(&cx, &schedules))
-            (paused_limits(&cx, &limits))
+            (blocking_limits(&cx, &limits))
         }
     };
     Ok(cx.page(&PageFrame::new(NavItem::Overview, text.overview), &content))

@@ -2,22 +2,19 @@
 
 use crore_api::Fault;
 use crore_api::calls::ScheduleView;
-use crore_core::{Fingerprint, Span};
-use crore_wire::api::enums::State;
-use crore_wire::api::job::JobsQuery;
+use crore_core::Span;
+use crore_wire::api::errors::ErrorsQuery;
 use crore_wire::api::limits::Limit;
 use crore_wire::api::stats::StatsRow;
 use maud::{Markup, html};
 
 use crate::Ui;
 use crate::context::PageContext;
+use crate::html::empty;
 use crate::html::format::{excerpt, number, span, visible};
-use crate::html::{copy, empty};
 
 /// Rows of each table.
 const ROWS: usize = 8;
-/// Dead jobs that are grouped by their errors.
-const DEAD_JOBS: usize = 50;
 
 /// The queues with the longest waits in the time range.
 pub(super) fn late_queues(cx: &PageContext, rows: &[StatsRow]) -> Markup {
@@ -53,40 +50,27 @@ pub(super) fn late_queues(cx: &PageContext, rows: &[StatsRow]) -> Markup {
     }
 }
 
-/// Errors of the newest dead jobs, by their fingerprints.
-pub(super) async fn errors(ui: &Ui, cx: &PageContext) -> Result<Markup, Fault> {
+/// Groups of errors, the one with the newest error first.
+pub(super) fn errors(ui: &Ui, cx: &PageContext) -> Result<Markup, Fault> {
     let text = cx.text;
-    let which =
-        JobsQuery { state: Some(State::Dead), limit: Some(DEAD_JOBS), ..JobsQuery::default() };
-    let dead = ui.api().list_jobs(&cx.grant, which).await?.jobs;
-    let mut groups: Vec<(String, String, u64, String)> = Vec::new();
-    for job in &dead {
-        let error = job.live.history.iter().find_map(|attempt| attempt.error.as_deref());
-        let error = error.unwrap_or_default();
-        let fingerprint = Fingerprint::of(error).to_string();
-        match groups.iter_mut().find(|(known, ..)| *known == fingerprint) {
-            Some((_, _, n, _)) => *n += 1,
-            None => groups.push((fingerprint, error.to_owned(), 1, job.spec.kind.to_string())),
-        }
-    }
+    let which = ErrorsQuery { limit: Some(ROWS), ..ErrorsQuery::default() };
+    let groups = ui.api().list_errors(&cx.grant, &which)?.groups;
     Ok(html! {
         section.panel data-live="errors" {
-            h2 { (text.newest_errors)
-                a.all href=(cx.links.with("jobs", &[("state", "dead")])) { (text.all_dead) } }
-            @if groups.is_empty() { (empty::plain(text.no_dead_jobs)) } @else {
+            h2 { (text.newest_errors) a.all href=(cx.links.to("errors")) { (text.errors) } }
+            @if groups.is_empty() { (empty::plain(text.no_errors)) } @else {
                 table {
-                    thead { tr { th { (text.error) } th { (text.kind) } th.num { (text.jobs) } } }
-                    tbody {
-                        @for (fingerprint, error, n, kind) in groups.iter().take(ROWS) {
-                            tr {
-                                td.wide { a href=(cx.links.jobs(&format!("state:dead error={fingerprint}"))) {
-                                    @if error.is_empty() { (text.no_message) } @else { (excerpt(error, 80)) }
-                                } }
-                                td { (visible(kind)) }
-                                td.num { (number(*n)) @if dead.len() == DEAD_JOBS { "+" } }
-                            }
+                    thead { tr { th { (text.error) } th { (text.kind) } th.num { (text.count) } th.num { (text.last_seen) } } }
+                    tbody { @for group in &groups {
+                        tr {
+                            td.wide { a href=(cx.links.item("errors", &group.fingerprint)) {
+                                @if group.message.is_empty() { (text.no_message) } @else { (excerpt(&group.message, 80)) }
+                            } }
+                            td { @if let Some(place) = group.places.first() { (excerpt(&place.kind, 30)) } }
+                            td.num { (number(group.count)) }
+                            td.num { (cx.ago(group.last_at)) }
                         }
-                    }
+                    } }
                 }
             }
         }
@@ -111,7 +95,7 @@ pub(super) fn next_runs(cx: &PageContext, schedules: &[ScheduleView]) -> Markup 
                     tbody {
                         @for (at, one) in next.into_iter().take(ROWS) {
                             tr {
-                                td { (visible(one.name.as_str())) }
+                                td { a href=(cx.links.item("schedules", one.name.as_str())) { (visible(one.name.as_str())) } }
                                 td { (visible(one.schedule.job.spec.kind.as_str())) }
                                 td.mono { (visible(&one.schedule.timing.to_string())) }
                                 td.num { (cx.ago(at)) }
@@ -124,28 +108,28 @@ pub(super) fn next_runs(cx: &PageContext, schedules: &[ScheduleView]) -> Markup 
     }
 }
 
-/// Keys of limits under which no job starts now.
-pub(super) fn paused_limits(cx: &PageContext, limits: &[Limit]) -> Markup {
+/// Limits that hold jobs back now, or that reports have paused.
+pub(super) fn blocking_limits(cx: &PageContext, limits: &[Limit]) -> Markup {
     let text = cx.text;
-    let paused = limits.iter().flat_map(|limit| limit.paused.iter().map(move |key| (limit, key)));
-    let paused: Vec<_> = paused.take(ROWS).collect();
-    if paused.is_empty() {
+    let is_blocking = |limit: &&Limit| limit.waiting > 0 || !limit.paused.is_empty();
+    let mut blocking: Vec<&Limit> = limits.iter().filter(is_blocking).collect();
+    blocking.sort_by_key(|limit| std::cmp::Reverse(limit.waiting));
+    if blocking.is_empty() {
         return html! { section.panel.gone data-live="limits" {} };
     }
     html! {
         section.panel data-live="limits" {
-            h2 { (text.paused_limits) }
+            h2 { (text.blocking_limits) a.all href=(cx.links.to("limits")) { (text.limits) } }
             table {
-                thead { tr { th { (text.limit) } th { (text.value) } th.num { (text.until) } } }
-                tbody {
-                    @for (limit, key) in paused {
-                        tr {
-                            td title=(copy::quoted(&limit.limit)) { (visible(&limit.name)) }
-                            td { (visible(key.value.as_deref().unwrap_or("–"))) }
-                            td.num { (cx.ago(key.until)) }
-                        }
+                thead { tr { th { (text.limit) } th { (text.definition) } th.num { (text.waiting) } th.num { (text.until) } } }
+                tbody { @for limit in blocking.into_iter().take(ROWS) {
+                    tr {
+                        td { a href=(cx.links.item("limits", &limit.name)) { (excerpt(&limit.name, 40)) } }
+                        td.mono { (excerpt(&limit.limit, 40)) }
+                        td.num { (number(limit.waiting)) }
+                        td.num { @if let Some(key) = limit.paused.first() { (cx.ago(key.until)) } }
                     }
-                }
+                } }
             }
         }
     }

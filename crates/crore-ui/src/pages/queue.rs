@@ -3,11 +3,9 @@
 use axum::extract::State;
 use crore_api::params::PathParam;
 use crore_api::{Fault, Scope};
-use crore_core::Span;
+use crore_core::{Code, Name, Span};
 use crore_wire::Format;
-use crore_wire::api::enums;
-use crore_wire::api::job::{Explanation, JobsQuery};
-use crore_wire::api::queues::Queue;
+use crore_wire::api::queues::{Queue, QueueReason};
 use crore_wire::api::stats::{StatsQuery, Step};
 use crore_wire::api::workers::Worker;
 use crore_wire::units::{Moment, Period};
@@ -38,11 +36,11 @@ pub(crate) async fn page(State(ui): State<Ui>, cx: PageContext, name: PathParam)
     let queue = ui.api().get_queue(&cx.grant, &name).await?.value;
     let traffic = traffic(&ui, &cx, Some(name.as_str())).await?;
     let workers = workers(&ui, &cx, name.as_str()).await?;
-    let head_of_line = head_of_line(&ui, &cx, &queue).await?;
+    let reasons = reasons(&ui, &cx, &name).await?;
     let rate = starts_per_minute(&ui, &cx, &queue).await?;
     let content = html! {
         (head(&cx, &queue))
-        (why(&cx, &queue, head_of_line.as_ref(), rate))
+        (why(&cx, &queue, &reasons, rate))
         (states(&cx, &queue))
         (traffic.charts(&cx))
         div.columns {
@@ -75,24 +73,11 @@ fn head(cx: &PageContext, queue: &Queue) -> Markup {
     }
 }
 
-/// Why the first ready job does not run; `None`: no job is ready.
-async fn head_of_line(
-    ui: &Ui,
-    cx: &PageContext,
-    queue: &Queue,
-) -> Result<Option<Explanation>, Fault> {
-    let which = JobsQuery {
-        state: Some(enums::State::Ready),
-        queue: Some(queue.name.clone()),
-        limit: Some(1),
-        ..JobsQuery::default()
-    };
-    let page = ui.api().list_jobs(&cx.grant, which).await?;
-    let Some(job) = page.jobs.first() else { return Ok(None) };
-    match ui.api().explain_job(&cx.grant, job.id).await {
-        Ok(explanation) => Ok(Some(explanation)),
-        // It was removed in between.
-        Err(fault) if fault.code() == crore_core::Code::NotFound => Ok(None),
+/// Why jobs wait. A caller that does not see all kinds of the queue gets no reasons.
+async fn reasons(ui: &Ui, cx: &PageContext, queue: &Name) -> Result<Vec<QueueReason>, Fault> {
+    match ui.api().explain_queue(&cx.grant, queue).await {
+        Ok(explanation) => Ok(explanation.reasons),
+        Err(fault) if fault.code() == Code::ScopeMissing => Ok(Vec::new()),
         Err(fault) => Err(fault),
     }
 }
@@ -110,13 +95,17 @@ async fn starts_per_minute(ui: &Ui, cx: &PageContext, queue: &Queue) -> Result<f
 }
 
 /// Why jobs wait, in words.
-fn why(cx: &PageContext, queue: &Queue, head: Option<&Explanation>, rate: f64) -> Markup {
+fn why(cx: &PageContext, queue: &Queue, reasons: &[QueueReason], rate: f64) -> Markup {
     let text = cx.text;
     let ready = queue.counts.get("ready").copied().unwrap_or_default();
-    let left = (ready > 0 && rate > 0.0).then(|| {
+    // A rate says it better.
+    let is_estimated = reasons.iter().any(|reason| reason.clears_in.is_some());
+    let left = (ready > 0 && rate > 0.0 && !is_estimated).then(|| {
         let millis = (ready as f64 / rate * 60_000.0).min(1e15) as u64;
         fill(text.last_starts_in, &[&span(text, Span::from_millis(millis))])
     });
+    let is_said = |reason: &&QueueReason| matches!(reason.reason.as_str(), "paused" | "empty");
+    let shown = reasons.iter().filter(|reason| !is_said(reason));
     html! {
         section.why data-live="why" {
             @if queue.paused && ready > 0 {
@@ -126,11 +115,13 @@ fn why(cx: &PageContext, queue: &Queue, head: Option<&Explanation>, rate: f64) -
             } @else {
                 p { (fill(text.n_jobs_ready, &[&jobs(text, ready)])) " " @if let Some(left) = left { (left) } }
             }
-            @if let Some(head) = head && !queue.paused && head.state == enums::State::Ready {
-                ul {
-                    @if head.reasons.is_empty() { li { (text.next_fetch) } }
-                    @for reason in &head.reasons { li { (visible(&reason.detail)) } }
-                }
+            @if shown.clone().next().is_some() {
+                ul { @for reason in shown {
+                    li {
+                        (visible(&reason.detail))
+                        @if let Some(limit) = &reason.limit { " " a href=(cx.links.item("limits", limit)) { (visible(limit)) } }
+                    }
+                } }
             }
         }
     }
@@ -172,7 +163,7 @@ fn worker_table(cx: &PageContext, workers: &[Worker]) -> Markup {
                     tbody { @for worker in workers.iter().take(WORKERS) {
                         @if let Some(stream) = &worker.stream {
                             tr {
-                                td { (excerpt(&worker.name, 40)) }
+                                td { a href=(cx.links.item("workers", &worker.name)) { (excerpt(&worker.name, 40)) } }
                                 td.mono { (visible(stream.version.as_deref().unwrap_or("–"))) }
                                 td.num { (stream.running) " / " (stream.slots) }
                                 td.num { (cx.ago(stream.heard)) }

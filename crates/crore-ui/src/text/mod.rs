@@ -36,11 +36,17 @@ texts! {
     flash_retried flash_cancelled flash_deleted flash_changed flash_replayed flash_paused flash_resumed flash_draining flash_stopping
     log_in log_out token token_hint token_invalid continue_here
     not_found not_allowed session_over to_overview advice_not_found advice_scope advice_login advice_form advice_retry advice_back
-    busy_slots longest_waits all_queues wait nothing_in_range newest_errors all_dead no_dead_jobs next_runs no_schedules paused_limits no_jobs_yet
+    busy_slots longest_waits all_queues wait nothing_in_range newest_errors next_runs no_schedules blocking_limits no_jobs_yet
     pushed_jobs done_jobs failed_attempts dead_jobs per_minute failures_per_minute wait_time run_time
     filter views save_view view_name remove filter_hint no_jobs_match search_unfinished pages older newer first_page next_page scanned
     operations no_operations ask_bulk bulk_button one_job n_jobs all_jobs bulk_effect bulk_effect_some nothing_to_change first_of_them stop_operation examined matched changed refused operation_hint
     timeline waits runs fails waited_for ran_for runs_since why_waiting next_fetch last_error same_error other_error jobs_with_error payload result log history related same_by_command shown_as_base64 no_result no_result_kept result_read_once no_log no_history actions_by_hand no_related more_not_shown more_bytes ask_cancel cancel_effect ask_delete delete_effect edit_title changed_meanwhile start_after priority_hint replay_title replay_hint payload_kept
+    workers schedules handlers limits errors groups system n_more name count size about since progress members definition active never connected quiet make_quiet stopping reconnecting stop_worker kinds kind_versions any_kind incarnation registered_workers running_here nothing_runs no_workers
+    ask_stop_worker stop_worker_effect flash_quiet flash_worker_resumed flash_worker_stopping flash_pushed flash_revoked new_schedule zone missed_runs missed_skip missed_once missed_all next_ten last_runs no_runs paused_no_runs job_to_push timing_hint ask_delete_schedule delete_schedule_effect every daily_at
+    workdays_at weekly_at weekdays monthly_at hourly_at every_hours_at every_minute every_minutes new_limit no_limits last_starts holds_back nobody_waits n_wait_for_limit who_waits when_one_ends paused_keys limit_hint ask_delete_limit delete_limit_effect no_errors errors_filling last_hour last_day
+    first_seen last_seen worker_versions fingerprint places example example_gone retry_dead delete_dead runner timeout handler_unreadable no_handlers try_it try_hint push_job no_groups group_open group_sealed group_lost group_failed members_ended changed_at group_graph no_members seal ask_seal
+    seal_effect storage tokens audit_log store_problem store_in_memory size_on_disk live_data segments written free_space this_node durability memory cpu_time protocols growth backups no_backup_directory no_backups last_backup no_tokens scopes restricted_to created expires expires_in new_token
+    token_created token_once revoke ask_revoke revoke_effect no_audit_log no_audit_entries call from_address
     no_queues n_jobs_ready last_starts_in wait_for_resume paused_and_empty no_job_waits workers_here no_workers_here settings keep_done keep_dead fair_share ask_drain drain_effect
 }
 

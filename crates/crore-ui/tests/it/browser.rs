@@ -7,12 +7,12 @@ use axum::Router;
 use axum::body::Body;
 use axum::extract::ConnectInfo;
 use crore::Engine;
-use crore::core::Name;
 use crore::observer::ObservedChange;
 use crore_api::audit::Audit;
 use crore_api::{
     Api, ApiSetup, ConnectedWorker, ConnectedWorkers, Grant, Options, Scope, WorkerRequest,
 };
+use crore_core::Name;
 use crore_wire::api::tokens::NewToken;
 use http::header::{CONTENT_TYPE, COOKIE, LOCATION, SET_COOKIE};
 use http::{HeaderMap, Method, Request, StatusCode};

@@ -4,6 +4,7 @@
 mod actions;
 mod audit;
 mod browser;
+mod definitions;
 mod hostile;
 mod lists;
 mod security;

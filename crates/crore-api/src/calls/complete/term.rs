@@ -99,7 +99,7 @@ mod tests {
         for name in ["a b", "a,b", "a\"b", "a*", "(a)", "a\\b"] {
             let filter = crore_core::SearchFilter::parse("q", &format!("queue:{}", quoted(name)));
             let queues = filter.expect("a filter").queues().expect("names");
-            assert_eq!(queues.first().map(|queue| queue.as_str()), Some(name));
+            assert_eq!(queues.first().map(crore_core::Name::as_str), Some(name));
         }
     }
 }

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, HashMap};
 use crore_core::{JobId, Name, Time};
 
 use super::super::permits::{ParkedLanes, PermitRefusal};
-use super::{Lanes, NO_SHARE};
+use super::{Lanes, NO_SHARE, QueueRow};
 use crate::views::HeldBack;
 
 /// Maximum number of lanes that one view of limits or shares visits.
@@ -94,7 +94,7 @@ impl Lanes {
 
     fn lanes_of(&self, queue: &Name) -> impl Iterator<Item = u32> {
         let queue = self.queue(queue).map(|number| self.queues.at(number));
-        let partitions = queue.into_iter().flat_map(|queue| queue.all_partitions());
+        let partitions = queue.into_iter().flat_map(QueueRow::all_partitions);
         partitions.flat_map(|(_, partition)| self.partitions.at(partition).lanes.iter().copied())
     }
 }
