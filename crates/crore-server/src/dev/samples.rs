@@ -119,12 +119,12 @@ fn run(work: &Work<'_>) -> Result<Payload, String> {
                 _ = block_on(work.line(&format!("part {part} of 5 imported")));
                 _ = block_on(work.progress(part * 20, "importing"));
             }
-            if work.attempt() == 1 && work.id.0 % 3 == 0 {
+            if work.attempt() == 1 && work.id.0.is_multiple_of(3) {
                 let n = work.id.0 % 7;
                 return Err(format!("timeout after 3000 ms: no answer from db-{n}"));
             }
         }
-        "thumbnail" if work.attempt() == 1 && work.id.0 % 13 == 0 => {
+        "thumbnail" if work.attempt() == 1 && work.id.0.is_multiple_of(13) => {
             thread::park_timeout(takes);
             return Err(format!("image {} is truncated at byte {}", work.id, work.id.0 * 97));
         }

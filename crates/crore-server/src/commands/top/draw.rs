@@ -132,7 +132,7 @@ fn draw_overview(
     frame.render_widget(Line::from(shown.collect::<Vec<_>>()), states);
     frame.render_widget(Line::from(figures_line(snapshot)).dim(), figures);
     let three = Layout::horizontal([Fill(1); 3]).spacing(2).areas::<3>(charts);
-    let series: [(&str, Color, fn(&MinuteRow) -> u64); 3] = [
+    let series: [(&str, Color, MinuteFigure); 3] = [
         ("pushed", Color::Cyan, |row| row.pushed),
         ("done", Color::Green, |row| row.done),
         ("failed", Color::Red, |row| row.failed),
@@ -166,8 +166,11 @@ fn figures_line(snapshot: &Snapshot) -> String {
     )
 }
 
+/// A number of a minute.
+type MinuteFigure = fn(&MinuteRow) -> u64;
+
 /// One number for each of the last `n` minutes, zero where nothing happened.
-fn per_minute(rows: &[MinuteRow], n: usize, now: Time, figure: fn(&MinuteRow) -> u64) -> Vec<u64> {
+fn per_minute(rows: &[MinuteRow], n: usize, now: Time, figure: MinuteFigure) -> Vec<u64> {
     let minute = |at: Time| at.as_millis().div_euclid(60_000);
     let mut figures = vec![0; n];
     for row in rows {

@@ -82,7 +82,7 @@ fn watch(
         }
         let now = SystemClock.now();
         terminal.draw(|frame| {
-            draw::draw(frame, &mut screen, &snapshot, &draw::Surroundings { server, now })
+            draw::draw(frame, &mut screen, &snapshot, &draw::Surroundings { server, now });
         })?;
         if !event::poll(KEY_TIMEOUT)? {
             continue;
