@@ -18,7 +18,7 @@ const MAX_PAUSED: usize = 1000;
 
 /// Number of jobs by state.
 #[derive(Debug, Clone, Copy, Default)]
-struct StateCounts {
+struct JobsByState {
     ready: u64,
     running: u64,
     scheduled: u64,
@@ -33,7 +33,7 @@ impl Api {
         queue: &Name,
     ) -> Result<QueueExplanation, Fault> {
         grant.check_whole_queue(queue)?;
-        let mut counts = StateCounts::default();
+        let mut counts = JobsByState::default();
         for count in self.engine().jobs().counts(Some(queue.clone())).await? {
             match count.state {
                 State::Ready => counts.ready += count.n,
@@ -73,7 +73,7 @@ impl Api {
     async fn ready_reasons(
         &self,
         queue: &Name,
-        counts: StateCounts,
+        counts: JobsByState,
         is_paused: bool,
         reasons: &mut Vec<QueueReason>,
     ) -> Result<(), Fault> {
@@ -128,7 +128,7 @@ impl Api {
     async fn later_reasons(
         &self,
         queue: &Name,
-        counts: StateCounts,
+        counts: JobsByState,
         reasons: &mut Vec<QueueReason>,
     ) -> Result<(), Fault> {
         if counts.scheduled > 0 {

@@ -19,6 +19,7 @@ use crate::html::flash::{Flash, fault_message};
 use crate::html::format::{excerpt, span, visible};
 use crate::html::json_tree::tree;
 use crate::html::layout::PageFrame;
+use crate::html::payload::edited;
 use crate::html::rail::NavItem;
 
 /// Handlers on the page.
@@ -136,9 +137,9 @@ async fn push(
     kind: &str,
     payload: &str,
 ) -> Result<(JobId, PushStatus), Fault> {
-    let payload: crore_wire::Raw = Format::Json.decode_at("payload", payload.trim().as_bytes())?;
-    let job = NewJob { kind: kind.to_owned(), payload: Some(payload), ..NewJob::default() };
-    let batch: Batch = job.read(Format::Json)?.into();
+    let mut job = NewJob { kind: kind.to_owned(), ..NewJob::default() }.read(Format::Json)?;
+    job.spec.payload = edited(&job.spec.payload, payload)?.unwrap_or(job.spec.payload);
+    let batch: Batch = job.into();
     let results = ui.api().push(&cx.grant, batch, None).await?.jobs;
     let nothing = || Fault::new(Code::Refused, "nothing was pushed");
     Ok(pushed(0, results.into_iter().next().ok_or_else(nothing)?)?)

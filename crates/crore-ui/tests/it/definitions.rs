@@ -59,7 +59,7 @@ async fn every_page_opens_on_an_empty_server_and_says_what_to_do() {
 #[tokio::test]
 async fn a_schedule_is_created_run_paused_edited_and_deleted() {
     let mut browser = Browser::new();
-    let job = r#"{"kind": "report", "queue": "reports", "payload": {"of": "<b>"}}"#;
+    let job = r#"{"kind": "report", "queue": "reports", "payload": {"of": "<q>"}}"#;
     let fields = [
         ("name", "nightly <x>"),
         ("timing", "cron 0 3 * * * in Europe/Berlin"),
@@ -74,7 +74,7 @@ async fn a_schedule_is_created_run_paused_edited_and_deleted() {
     for text in ["every day at 03:00", "Europe/Berlin", "03:00:00 CE", "one job for all of them"] {
         assert!(page.has(text), "{text}: {}", page.text);
     }
-    assert!(page.has("nightly &lt;x&gt;") && !page.has("<x>") && !page.has("<b>\""));
+    assert!(page.has("nightly &lt;x&gt;") && !page.has("<x>") && !page.has("<q>"));
     let run = submit(&mut browser, link, &format!("{link}/run"), &[]).await;
     assert!(run.starts_with("/ui/jobs/") && run.ends_with("done=pushed"), "{run}");
     let id = run.trim_start_matches("/ui/jobs/").split('?').next().unwrap().to_owned();
@@ -147,11 +147,11 @@ async fn fail(browser: &Browser, error: &str) {
 async fn a_group_of_errors_shows_an_example_and_leads_to_the_preview_of_a_retry() {
     let mut browser = Browser::new();
     for n in 0..3 {
-        fail(&browser, &format!("timeout <b> after {n}s")).await;
+        fail(&browser, &format!("timeout <q> after {n}s")).await;
     }
     let list = browser.get("/ui/errors").await;
-    assert!(list.has("timeout &lt;b&gt; after 2s") && !list.has("<b>"), "{}", list.text);
-    let fingerprint = Fingerprint::of("timeout <b> after 1s").to_string();
+    assert!(list.has("timeout &lt;q&gt; after 2s") && !list.has("<q>"), "{}", list.text);
+    let fingerprint = Fingerprint::of("timeout <q> after 1s").to_string();
     assert!(list.has(&format!("/ui/errors/{fingerprint}")) && list.has("<rect"));
     let group = browser.get(&format!("/ui/errors/{fingerprint}")).await;
     assert!(group.has("&lt;i&gt;") && !group.has("<i>"), "the payload of the example");
@@ -166,13 +166,13 @@ async fn a_group_of_errors_shows_an_example_and_leads_to_the_preview_of_a_retry(
 async fn a_group_shows_its_members_and_is_sealed() {
     let mut browser = Browser::new();
     let spec = |kind: &str| Spec::new(name("q"), name(kind), Payload::json("1"));
-    let first = NewJob { group: Some(GroupRef::New(0)), ..NewJob::from(spec("split <b>")) };
+    let first = NewJob { group: Some(GroupRef::New(0)), ..NewJob::from(spec("split <q>")) };
     let batch = Batch { groups: vec![NewGroup { open: true, maker: None }], jobs: vec![first] };
     let group = browser.api.push(&Grant::full(), batch, None).await.unwrap().groups[0];
     let link = format!("/ui/groups/{group}");
     assert!(browser.get("/ui/groups").await.has(&link));
     let page = browser.get(&link).await;
-    assert!(page.has("split &lt;b&gt;") && !page.has("<b>") && page.has("<rect"), "{}", page.text);
+    assert!(page.has("split &lt;q&gt;") && !page.has("<q>") && page.has("<rect"), "{}", page.text);
     submit(&mut browser, &format!("{link}/seal"), &format!("{link}/seal"), &[]).await;
     assert!(browser.get(&link).await.has("Sealed"));
 }

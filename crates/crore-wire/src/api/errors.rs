@@ -29,7 +29,7 @@ pub struct ErrorsQuery {
 pub struct ErrorGroups {
     /// The groups, the one with the newest error first.
     pub groups: Vec<ErrorGroup>,
-    /// Number of groups that match, of which `groups` has at most `limit`.
+    /// Number of groups that match; `groups` has at most `limit` of them.
     pub total: usize,
     /// Whether the server is still reading the errors of stored jobs after its start, so that groups may be missing.
     pub filling: bool,

@@ -42,7 +42,7 @@ pub(crate) struct KnownNames {
     samples: Vec<SampledJob>,
 }
 
-/// What a job suggests.
+/// Labels and fields of a job.
 #[derive(Debug)]
 struct SampledJob {
     queue: Name,

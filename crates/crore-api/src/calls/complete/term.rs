@@ -7,7 +7,7 @@ pub(super) struct TermAtCursor {
     pub(super) field: String,
     /// The value up to the cursor, if the operator is typed.
     pub(super) value: Option<String>,
-    /// What a suggestion replaces, in characters: the field, or the value.
+    /// The range that a suggestion replaces, in characters: the field, or the value.
     pub(super) from: usize,
     pub(super) to: usize,
 }
