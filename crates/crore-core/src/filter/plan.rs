@@ -171,10 +171,10 @@ fn label_keys(labels: &[LabelMatch]) -> Option<Vec<IndexKey>> {
 fn payload_keys(field: &IndexedField, values: &[PayloadValue]) -> Option<Vec<IndexKey>> {
     let mut keys = Vec::new();
     for value in values {
-        keys.push(IndexKey::payload(field, Scalar::Text(&value.text))?);
         if let Some(scalar) = &value.scalar {
             keys.push(IndexKey::payload(field, scalar.borrowed())?);
         }
+        keys.push(IndexKey::payload(field, Scalar::Text(&value.text))?);
     }
     Some(keys)
 }
