@@ -18,7 +18,7 @@ pub(crate) fn grouped(n: u64) -> String {
     let digits = n.to_string();
     let mut out = String::with_capacity(digits.len() * 4 / 3);
     for (i, digit) in digits.chars().enumerate() {
-        if i > 0 && (digits.len() - i) % 3 == 0 {
+        if i > 0 && (digits.len() - i).is_multiple_of(3) {
             out.push(',');
         }
         out.push(digit);
@@ -49,7 +49,7 @@ pub(crate) fn significant(value: f64) -> String {
     let places = match value.abs() {
         v if v >= 99.95 => 0,
         v if v >= 9.995 => 1,
-        v if v == 0.0 => 0,
+        0.0 => 0,
         _ => 2,
     };
     let text = format!("{value:.places$}");

@@ -120,7 +120,7 @@ fn pretty(json: &str) -> String {
             }
             '{' | '[' => {
                 out.push(c);
-                while chars.next_if(|next| next.is_ascii_whitespace()).is_some() {}
+                while chars.next_if(char::is_ascii_whitespace).is_some() {}
                 // An empty object or array stays on its line.
                 if chars.peek().is_some_and(|next| !matches!(next, '}' | ']')) {
                     depth += 1;
