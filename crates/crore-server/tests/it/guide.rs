@@ -54,6 +54,7 @@ pages! {
     search, "docs/guide/search.md", ["export", "would cancel 1 job", "\"state\":\"running\""];
     unique_jobs, "docs/guide/unique-jobs.md", ["duplicate of job 1\n", "duplicate of job 3\n"];
     versions, "docs/guide/versions.md", [];
+    web_ui, "docs/guide/web-ui.md", ["Overview · crore", "no-store"];
     workers, "docs/guide/workers.md", [];
 }
 
