@@ -1,6 +1,6 @@
 //! The Web UI: pages at `/ui/`, rendered on the server from the calls of [`Api`].
 //!
-//! A page is a client of the API: it calls the typed functions of `crore-api` with the caller's [`Grant`], and never
+//! A page is a client of the API: it calls the typed functions of `crore-api` with the caller's `Grant`, and never
 //! names the engine or a store. Every page works as plain links and forms; the modules in `assets` add live updates,
 //! keys and menus. There is no inline script or style: the Content-Security-Policy forbids both.
 //!
