@@ -34,7 +34,7 @@ pub(super) async fn create(engine: &Engine) -> Result<(), crore::Error> {
     let settings = QueueSettings { fair: Some(Arc::new(fair)), ..QueueSettings::default() };
     engine.queues().set(Name::new("queue", "imports")?, settings).await?;
     for (name, timing, about) in
-        [("reports", "every 10s", "everything"), ("nightly", "0 3 * * *", "yesterday")]
+        [("reports", "every 10s", "everything"), ("nightly", "cron 0 3 * * *", "yesterday")]
     {
         let timing = Timing::parse("timing", timing)?;
         let job = spec("reports", "report", &format!(r#"{{"about": "{about}"}}"#))?;
