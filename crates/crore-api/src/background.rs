@@ -13,7 +13,12 @@ impl Api {
     /// Reads the errors of stored jobs, and then records the size of the store at intervals, until the server stops.
     pub async fn run_background(&self) {
         self.sample_disk();
-        self.fill_errors().await;
+        tokio::select! {
+            // First: the engine of a server that stops cannot be read.
+            biased;
+            () = self.closing() => return,
+            () = self.fill_errors() => {}
+        }
         loop {
             tokio::select! {
                 () = sleep_until(Instant::now() + SAMPLE_EVERY) => self.sample_disk(),
