@@ -79,7 +79,7 @@ async function replay(page) {
 async function bulk(page) {
   await page.goto(`${url}/ui/`);
   await page.getByRole("link", { name: "disk quota exceeded" }).click();
-  await page.getByRole("button", { name: "Retry" }).click();
+  await page.getByRole("link", { name: "Retry dead jobs" }).click();
   check(await page.getByRole("heading", { name: /^Retry 5,000 jobs/ }).isVisible(), "the number of jobs");
   await page.locator("input[name=typed]").fill("5000");
   await page.getByRole("button", { name: /^Retry/ }).click();
