@@ -1,5 +1,5 @@
-//! Sample definitions and jobs of `crore dev`: every page of the Web UI and every list of the command line has something
-//! to show, also errors, limits that hold jobs back, and jobs that wait.
+//! Sample definitions and jobs of `crore dev`, so that the pages of the Web UI and the lists of the command line have
+//! something to show: also errors, limits that hold jobs back, and jobs that wait. There is no sample handler.
 
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
