@@ -76,7 +76,7 @@ impl JobDraft {
         }
         if form == PushForm::Alone && rng.percent(15) {
             let key = format!("key-{}", rng.below(UNIQUE_KEYS)).into();
-            spec.unique = Some(Unique { key, hold: UniqueHold::UntilEnd, window: None });
+            spec.unique = Some(Box::new(Unique { key, hold: UniqueHold::UntilEnd, window: None }));
         }
         let mut job = NewJob::from(spec);
         job.due = match rng.below(20) {

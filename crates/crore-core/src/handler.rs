@@ -391,7 +391,7 @@ impl Handler {
         // outlive the job and block its next run.
         if spec.unique.as_ref().is_none_or(|unique| unique.hold != UniqueHold::UntilEnd) {
             let key = format!("{CHAIN_LABEL}:{first}").into();
-            spec.unique = Some(Unique { key, hold: UniqueHold::UntilEnd, window: None });
+            spec.unique = Some(Box::new(Unique { key, hold: UniqueHold::UntilEnd, window: None }));
         }
         Some(NewJob { due: DueTime::At(next), ..spec.into() })
     }

@@ -228,7 +228,7 @@ pub struct Spec {
     /// Lease duration; `None`: fire and forget, done on delivery.
     pub lease: Option<Span>,
     /// Unique key: at most one job holds it.
-    pub unique: Option<Unique>,
+    pub unique: Option<Box<Unique>>,
     /// The queue.
     pub queue: Name,
     /// The kind.
@@ -250,7 +250,7 @@ pub struct Spec {
     /// Retention of the job when it is done.
     pub retain: JobRetention,
     /// The caller's own id, unique per door.
-    pub client_id: Option<ClientId>,
+    pub client_id: Option<Box<ClientId>>,
     /// The limit buckets that a run of this job counts against; computed from the limits at push.
     pub limits: Vec<LimitKey>,
     /// The cost of a start under each of these buckets; `None`: one from each. Computed like the keys.
@@ -511,10 +511,10 @@ pub struct Live {
     /// Ended deliveries, newest first, at most [`MAX_HISTORY`].
     pub history: Vec<Attempt>,
     /// Actions by hand, newest first, at most [`MAX_HISTORY`].
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub actions: Vec<ManualAction>,
+    #[serde(default, skip_serializing_if = "<[_]>::is_empty")]
+    pub actions: Box<[ManualAction]>,
     /// The stored result.
-    pub result: Option<StoredResult>,
+    pub result: Option<Box<StoredResult>>,
 }
 
 /// A stored job. Cloning shares the spec.
@@ -558,6 +558,6 @@ impl Job {
 
     /// The stored result, unless it has expired.
     pub fn result_at(&self, now: Time) -> Option<&StoredResult> {
-        self.live.result.as_ref().filter(|kept| now < kept.until)
+        self.live.result.as_deref().filter(|kept| now < kept.until)
     }
 }

@@ -431,8 +431,11 @@ mod tests {
             [("crore", None), ("crore.chain:1", is(Code::KeyReserved, "unique.key"))]
         {
             let mut job = job();
-            job.spec.unique =
-                Some(Unique { key: key.into(), hold: UniqueHold::UntilEnd, window: None });
+            job.spec.unique = Some(Box::new(Unique {
+                key: key.into(),
+                hold: UniqueHold::UntilEnd,
+                window: None,
+            }));
             let checked = job.check_from_caller(&caps, NOW).err().map(|bad| (bad.code, bad.field));
             assert_eq!(checked, expected);
             assert_eq!(job.check(&caps, NOW), Ok(()), "crore itself is allowed");
@@ -485,7 +488,7 @@ mod tests {
     fn keys_and_labels_are_capped() {
         let unique = |len: usize, hold, window| {
             let key = "k".repeat(len).into();
-            refused(|j| j.spec.unique = Some(Unique { key, hold, window }))
+            refused(|j| j.spec.unique = Some(Box::new(Unique { key, hold, window })))
         };
         assert_eq!(unique(256, UniqueHold::UntilEnd, None), None);
         assert_eq!(unique(0, UniqueHold::UntilEnd, None), is(Code::KeyEmpty, "unique.key"));
@@ -499,7 +502,7 @@ mod tests {
         let client = |len: usize| {
             let door = Name::new("door", "native").expect("a valid name");
             let id = "k".repeat(len).into();
-            refused(|j| j.spec.client_id = Some(ClientId { door, id }))
+            refused(|j| j.spec.client_id = Some(Box::new(ClientId { door, id })))
         };
         assert_eq!(client(256), None);
         assert_eq!(client(257), is(Code::KeyTooLong, "client-id"));
@@ -518,7 +521,10 @@ mod tests {
         let newline = refused(|j| j.spec.trace = Some("a\nb".into()));
         assert_eq!(newline, is(Code::KeyControl, "trace"));
         let key = Unique { key: "a\0b".into(), hold: UniqueHold::UntilEnd, window: None };
-        assert_eq!(refused(|j| j.spec.unique = Some(key)), is(Code::KeyControl, "unique.key"));
+        assert_eq!(
+            refused(|j| j.spec.unique = Some(Box::new(key))),
+            is(Code::KeyControl, "unique.key")
+        );
     }
 
     #[test]

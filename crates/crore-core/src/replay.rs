@@ -116,7 +116,7 @@ mod tests {
     /// A job with every field that belongs to one push, on top of a plain one.
     fn original(plain: &Spec) -> Job {
         let mut spec = Spec {
-            client_id: Some(ClientId { door: name("native"), id: "7".into() }),
+            client_id: Some(Box::new(ClientId { door: name("native"), id: "7".into() })),
             limits: vec![LimitKey { limit: name("slow"), value: None }],
             group: Some(GroupId(1)),
             after: vec![Dependency {
@@ -145,7 +145,7 @@ mod tests {
     fn plain() -> Spec {
         let mut spec = Spec::new(name("mail"), name("send"), Payload::json("1"));
         (spec.priority, spec.timeout) = (3, Some(Span::from_secs(4)));
-        spec.unique = Some(key("order", UniqueHold::UntilSuccess));
+        spec.unique = Some(Box::new(key("order", UniqueHold::UntilSuccess)));
         spec.labels.insert("tenant".to_owned(), "acme".to_owned());
         let required = VersionRequirement::parse("version", ">=2").expect("a requirement");
         spec.worker_version = Some(Box::new(required));
@@ -204,6 +204,7 @@ mod tests {
             (key("crore.tick:1", UniqueHold::UntilEnd), false),
             (own, true),
         ] {
+            let unique = Box::new(unique);
             let plain = Spec { unique: Some(unique.clone()), ..plain() };
             let replay = ReplayEdits::default().replay(&original(&plain)).expect("a replay");
             assert_eq!(replay.spec.unique, Some(unique).filter(|_| kept));

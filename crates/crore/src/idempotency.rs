@@ -117,7 +117,7 @@ impl IdempotencyKey {
             let has_own = job.spec.unique.is_some();
             if !has_own {
                 let (key, window) = (self.unique_key(index), Some(KEY_LIFETIME));
-                job.spec.unique = Some(Unique { key, hold: UniqueHold::Window, window });
+                job.spec.unique = Some(Box::new(Unique { key, hold: UniqueHold::Window, window }));
             }
             has_own
         };

@@ -220,7 +220,7 @@ impl Push<'_> {
     /// store nothing.
     pub fn unique(self, key: &str) -> Self {
         let unique = Unique { key: key.into(), hold: UniqueHold::UntilEnd, window: None };
-        self.with(|job| job.spec.unique = Some(unique))
+        self.with(|job| job.spec.unique = Some(Box::new(unique)))
     }
 
     /// Makes the push idempotent: repeated under the same key within 24 hours, it returns the first job and stores

@@ -127,8 +127,8 @@ fn spec(plan: &PlannedJob) -> Spec {
     let (queue, kind) = (samples::queue(plan.queue), samples::kind(plan.kind));
     let mut spec = Spec::new(queue, kind, samples::payload(plan.payload));
     spec.priority = plan.priority;
-    spec.unique = plan.unique.clone();
-    spec.client_id = plan.client_id.map(samples::client_id);
+    spec.unique = plan.unique.clone().map(Box::new);
+    spec.client_id = plan.client_id.map(samples::client_id).map(Box::new);
     spec.limits = plan.limits.iter().copied().map(samples::limit_key).collect();
     spec.worker_version = plan.worker_version.map(|n| Box::new(samples::worker_version(n)));
     spec.fair = plan.fair.map(|n| FairKey::new(Some(format!("f{n}").into())));

@@ -184,7 +184,8 @@ pub(super) fn new_job(context: &mut SimContext) -> NewJob {
         ]);
         let window = (hold == UniqueHold::Window || rng.one_in(4))
             .then(|| rng.choose([SECOND, SECOND.times(60), SECOND.times(3600)]));
-        spec.unique = Some(Unique { key: format!("u{}", rng.below(keys)).into(), hold, window });
+        spec.unique =
+            Some(Box::new(Unique { key: format!("u{}", rng.below(keys)).into(), hold, window }));
     }
     if jobs.limits && rng.one_in(2) {
         let value = rng.choose([None, Some("a"), Some("b")]).map(Into::into);

@@ -71,18 +71,20 @@ pub(super) trait NewJobBuilder: Sized {
     }
 
     fn unique(self, key: &str, hold: UniqueHold) -> Self {
-        self.with(|job| job.spec.unique = Some(Unique { key: key.into(), hold, window: None }))
+        self.with(|job| {
+            job.spec.unique = Some(Box::new(Unique { key: key.into(), hold, window: None }));
+        })
     }
 
     /// The key's lock ends at most this long after the job is due.
     fn window(self, key: &str, hold: UniqueHold, window: Span) -> Self {
         let unique = Unique { key: key.into(), hold, window: Some(window) };
-        self.with(|job| job.spec.unique = Some(unique))
+        self.with(|job| job.spec.unique = Some(Box::new(unique)))
     }
 
     fn client(self, door: &str, id: &str) -> Self {
         let client = ClientId { door: name(door), id: id.into() };
-        self.with(|job| job.spec.client_id = Some(client))
+        self.with(|job| job.spec.client_id = Some(Box::new(client)))
     }
 
     /// Counts against the only bucket of a limit.

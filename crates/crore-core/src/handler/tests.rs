@@ -36,7 +36,7 @@ fn job(kind: &str, labels: &[(&str, &str)]) -> Job {
         worker: None,
         why: None,
         history: Vec::new(),
-        actions: Vec::new(),
+        actions: Box::default(),
         result: None,
     };
     Job { id: JobId(3), spec: Arc::new(spec), live }

@@ -27,7 +27,8 @@ fn spec() -> Spec {
     let mut spec = Spec::new(name("q"), name("k"), Payload::json("1"));
     spec.group = Some(GroupId(1));
     spec.limits = vec![LimitKey { limit: name("l"), value: None }];
-    spec.unique = Some(Unique { key: "u".into(), hold: UniqueHold::UntilEnd, window: None });
+    spec.unique =
+        Some(Box::new(Unique { key: "u".into(), hold: UniqueHold::UntilEnd, window: None }));
     spec.retry.max_attempts = Some(3);
     spec
 }

@@ -39,7 +39,7 @@ impl Live {
             worker: None,
             why: None,
             history: Vec::new(),
-            actions: Vec::new(),
+            actions: Box::default(),
             result: None,
         }
     }
@@ -150,6 +150,8 @@ impl Live {
     fn push_history(&mut self, next: &NextLive, now: Time) {
         let Some((ended, error)) = &next.ended else { return };
         self.history.truncate(MAX_HISTORY - 1);
+        // Most jobs have one delivery, and a vector would begin with room for four.
+        self.history.reserve_exact(1);
         self.history.insert(
             0,
             Attempt {
@@ -169,8 +171,9 @@ impl Live {
     fn push_action(&mut self, next: &NextLive, now: Time) {
         let Some(new) = &next.action else { return };
         let NewManualAction { action, by, detail } = (**new).clone();
-        self.actions.truncate(MAX_HISTORY - 1);
-        self.actions.insert(0, ManualAction { at: now, action, by, detail });
+        let newest = ManualAction { at: now, action, by, detail };
+        let older = std::mem::take(&mut self.actions).into_iter().take(MAX_HISTORY - 1);
+        self.actions = std::iter::once(newest).chain(older).collect();
     }
 }
 
@@ -215,7 +218,8 @@ impl Job {
                     ResultRetention::For(span) => (false, *span),
                 };
                 let until = now.after(span);
-                live.result = Some(StoredResult { payload: payload.clone(), until, once });
+                let payload = payload.clone();
+                live.result = Some(Box::new(StoredResult { payload, until, once }));
             }
         }
         if let Some(spec) = &next.spec {

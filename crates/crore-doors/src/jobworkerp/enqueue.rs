@@ -120,10 +120,9 @@ fn read(
             Priority::Medium => 0,
             Priority::Low => 1,
         };
-    spec.unique = request.uniq_key.as_deref().filter(|key| !key.is_empty()).map(|key| Unique {
-        key: format!("{KEY_PREFIX}{key}").into(),
-        hold: UniqueHold::UntilEnd,
-        window: None,
+    spec.unique = request.uniq_key.as_deref().filter(|key| !key.is_empty()).map(|key| {
+        let key = format!("{KEY_PREFIX}{key}").into();
+        Box::new(Unique { key, hold: UniqueHold::UntilEnd, window: None })
     });
     let wrong = |message: String| Err(Invalid::new(Code::TimeRange, "run_after_time", message));
     let due = match request.run_after_time.unwrap_or_default() {
@@ -147,7 +146,7 @@ fn timeout(requested: Option<u64>, caps: &Caps) -> Option<Span> {
 }
 
 async fn push(doors: &Doors, grant: &Grant, job: NewJob) -> Result<JobId, Status> {
-    let key = super::job::key(job.spec.unique.as_ref()).unwrap_or_default();
+    let key = super::job::key(job.spec.unique.as_deref()).unwrap_or_default();
     let pushed = doors.api().push(grant, Batch::from(job), None).await;
     let mut pushed = pushed.map_err(failed)?.jobs;
     match pushed.pop() {

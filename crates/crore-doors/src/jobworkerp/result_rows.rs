@@ -134,7 +134,7 @@ fn to_message(job: &Job, owner: &JobWorker<'_>, row: ResultRow<'_>, now: Time) -
         worker_id: worker_id(owner.id),
         worker_name: owner.name.to_string(),
         arg: job.spec.payload.bytes.to_vec(),
-        uniq_key: key(job.spec.unique.as_ref()),
+        uniq_key: key(job.spec.unique.as_deref()),
         status: status.into(),
         output: Some(ResultOutput { items }),
         retried: row.retried,

@@ -44,7 +44,7 @@ pub(super) fn from_lakh(job: lakh::Job, caps: &Caps) -> Result<NewJob, Invalid> 
     let spec = Spec {
         lease,
         retry,
-        client_id: Some(client_id(&job.name, &id)?),
+        client_id: Some(Box::new(client_id(&job.name, &id)?)),
         reports: ReportFencing::Any,
         lapse: match lease {
             Some(_) => Lapse::Again,
@@ -128,7 +128,7 @@ fn is_lakh_client(client: &ClientId) -> bool {
 
 /// Whether a job was pushed through this door.
 pub(super) fn is_from_lakh(job: &Job) -> bool {
-    job.spec.client_id.as_ref().is_some_and(is_lakh_client)
+    job.spec.client_id.as_deref().is_some_and(is_lakh_client)
 }
 
 /// A job as a Lakh message, with the name that the worker asked for. The execution time is the current due time: a

@@ -67,7 +67,7 @@ impl Layout {
     /// The slot of a job that has a unique key or a client id.
     pub(super) fn slot_of_key(&self, job: &NewJob) -> Option<SlotIndex> {
         let unique = job.spec.unique.as_ref().map(|unique| unique_lock(&unique.key));
-        let name = unique.or_else(|| job.spec.client_id.as_ref().map(client_lock))?;
+        let name = unique.or_else(|| job.spec.client_id.as_deref().map(client_lock))?;
         Some(self.of_text(&name))
     }
 

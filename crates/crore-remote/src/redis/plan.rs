@@ -63,7 +63,7 @@ impl PushInput<'_> {
 /// The locks that a job takes, with their slots.
 pub(super) fn locks(layout: &Layout, job: &NewJob) -> Vec<(SlotIndex, String)> {
     let unique = job.spec.unique.as_ref().map(|unique| unique_lock(&unique.key));
-    let client = job.spec.client_id.as_ref().map(client_lock);
+    let client = job.spec.client_id.as_deref().map(client_lock);
     let names = unique.into_iter().chain(client);
     names.map(|name| (layout.of_text(&name), name)).collect()
 }

@@ -199,8 +199,8 @@ fn read_live(layout: &Layout, slot: SlotIndex, fields: &RecordFields) -> Result<
         worker,
         why: fields.0.get("why").map(|why| parse_variant(why)).transpose()?,
         history: read_history(layout, slot, fields.bytes("history"))?,
-        actions: Vec::new(),
-        result: read_result(fields)?,
+        actions: Box::default(),
+        result: read_result(fields)?.map(Box::new),
     })
 }
 

@@ -204,7 +204,8 @@ async fn keys_limits_and_dependencies(engine: Engine) {
     let limit = Limit::parse("concurrency 1").expect("a limit");
     engine.limits().set(name("one"), limit).await.expect("set");
     let mut only = job();
-    only.spec.unique = Some(Unique { key: "u".into(), hold: UniqueHold::UntilEnd, window: None });
+    only.spec.unique =
+        Some(Box::new(Unique { key: "u".into(), hold: UniqueHold::UntilEnd, window: None }));
     let first = push(&engine, vec![only.clone()]).await[0].id().expect("an id");
     assert_eq!(push(&engine, vec![only]).await, [PushResult::Duplicate(first)]);
     let mut waits = job();

@@ -49,7 +49,8 @@ pub(crate) fn job(queue: &str) -> NewJob {
 
 pub(crate) fn keyed(queue: &str, key: &str) -> NewJob {
     let mut job = job(queue);
-    job.spec.unique = Some(Unique { key: key.into(), hold: UniqueHold::UntilEnd, window: None });
+    job.spec.unique =
+        Some(Box::new(Unique { key: key.into(), hold: UniqueHold::UntilEnd, window: None }));
     job
 }
 

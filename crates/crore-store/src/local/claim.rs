@@ -35,7 +35,7 @@ impl<R: JobRecords> LocalIndex<R> {
             while jobs.len() < request.n
                 && let Some(head) = self.lanes.take(&mut sources, now)
             {
-                jobs.extend(self.hand_out(head, request, now)?);
+                self.hand_out(head, request, &mut jobs, now)?;
             }
         }
         let next_at = if jobs.len() < request.n {
@@ -46,13 +46,15 @@ impl<R: JobRecords> LocalIndex<R> {
         Ok(Claimed { now, jobs, next_at })
     }
 
-    /// Claims the job at the head of a lane; `None` if its record is unreadable.
+    /// Claims the job at the head of a lane and adds it to `jobs`, unless its record is unreadable. A job is large, so
+    /// it is copied straight to its place.
     fn hand_out(
         &mut self,
         head: LaneHead,
         request: &Claim,
+        jobs: &mut Vec<Job>,
         now: Time,
-    ) -> Result<Option<Job>, Error> {
+    ) -> Result<(), Error> {
         self.last_delivery += 1;
         let delivery = Delivery(self.last_delivery);
         self.records.mark_shown(head.id);
@@ -60,16 +62,17 @@ impl<R: JobRecords> LocalIndex<R> {
             let job = &mut record.job;
             let had_deadline = job.live.deadline.is_some();
             job.live.claim(delivery, now, job.spec.lease, &request.worker);
-            (job.clone(), had_deadline)
+            jobs.push(job.clone());
+            had_deadline
         });
-        let (mut job, had_deadline) = match claimed {
+        let had_deadline = match claimed {
             Err(error) => {
                 self.lanes.return_permits(head.lane, now);
                 let Error::Corrupt { what } = error else { return Err(error) };
                 let deadline = self.deadlines.find(head.id);
                 let position = IndexPosition { deadline, ..IndexPosition::ready(head) };
                 self.mark_damaged(position, &what, now)?;
-                return Ok(None);
+                return Ok(());
             }
             Ok(claimed) => claimed.ok_or_else(|| missing_record(head.id))?,
         };
@@ -77,13 +80,14 @@ impl<R: JobRecords> LocalIndex<R> {
             // If a crash lost this claim, the job could expire although a worker has it.
             self.records.mark_shown(head.id);
         }
+        let Some(job) = jobs.last_mut() else { return Ok(()) };
         if let Some(unique) = &job.spec.unique
             && (unique.hold == UniqueHold::UntilStart || planted!("bug-5"))
         {
             self.keys.release(unique, head.id);
         }
-        self.events.attach(&mut job);
-        Ok(Some(job))
+        self.events.attach(job);
+        Ok(())
     }
 
     /// Replaces a job whose record is unreadable by a dead job with the fields that the index

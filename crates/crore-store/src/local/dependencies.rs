@@ -95,6 +95,9 @@ impl Dependencies {
         satisfaction: impl Fn(DependencyCondition) -> Satisfaction,
     ) -> Vec<(JobId, Satisfaction)> {
         let mut settled = Vec::new();
+        if self.waiters.is_empty() {
+            return settled;
+        }
         for needs in DependencyCondition::ALL {
             let satisfaction = satisfaction(needs);
             if satisfaction == Satisfaction::Open {

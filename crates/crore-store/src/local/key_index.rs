@@ -6,7 +6,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use crore_core::{IndexKey, Job, JobId, State, Time};
+use crore_core::{IndexKey, Job, JobId, Spec, State, Time};
 
 use super::LocalIndex;
 use super::index_position::IndexPosition;
@@ -48,6 +48,10 @@ impl KeyEntry {
 pub(crate) struct KeyIndex(BTreeSet<KeyEntry>);
 
 impl KeyIndex {
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
     /// The jobs under a key in a state, in the order of the state, behind `after`.
     pub(super) fn list(
         &self,
@@ -68,6 +72,12 @@ impl KeyIndex {
     }
 }
 
+/// Whether a job has keys.
+pub(super) fn has_keys(job: &Job) -> bool {
+    let Spec { labels, index, .. } = &*job.spec;
+    !labels.is_empty() || index.is_some() || job.live.newest_error().is_some()
+}
+
 /// The keys of a job. A plain job has none, which costs no allocation.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct SearchKeys {
@@ -83,7 +93,7 @@ impl SearchKeys {
         }
     }
 
-    pub(super) const fn is_empty(&self) -> bool {
+    const fn is_empty(&self) -> bool {
         self.of_spec.is_empty() && self.of_error.is_none()
     }
 
@@ -94,15 +104,17 @@ impl SearchKeys {
 
 /// The keys of a job before a change, and the error that one of them follows from. Keys are computed again only if the
 /// definition or this error has changed.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct KeySource {
     keys: SearchKeys,
     error: Option<Arc<str>>,
 }
 
 impl KeySource {
-    pub(super) fn of(job: &Job) -> Self {
-        Self { keys: SearchKeys::of(job), error: job.live.newest_error().cloned() }
+    /// `None`: the job has no keys.
+    pub(super) fn of(job: &Job) -> Option<Self> {
+        let of = || Self { keys: SearchKeys::of(job), error: job.live.newest_error().cloned() };
+        has_keys(job).then(of)
     }
 
     /// The keys before a change, and those behind it, if they differ.

@@ -42,7 +42,7 @@ use dependencies::Dependencies;
 use events::EventTable;
 pub(crate) use events::{JobWait, StoredEvent};
 pub(crate) use index_position::{IndexPosition, indexed_deadline};
-use key_index::{KeySource, SearchKeys};
+use key_index::{KeySource, SearchKeys, has_keys};
 use keys::JobKeys;
 pub(crate) use keys::KeyLock;
 pub(crate) use lanes::LaneKey;
@@ -56,6 +56,43 @@ pub(crate) use series::{SeriesSnapshot, check_block};
 pub(crate) use side::{SideKey, SideValue};
 pub(crate) use sorted_run::RunSlot;
 use sorted_run::SortedRun;
+
+/// The entries of a job in the indexes that most jobs are not in: its keys, and its wait for an event.
+#[derive(Debug, Default)]
+struct ExtraEntries {
+    wait: Option<JobWait>,
+    keys: KeySource,
+}
+
+/// How a change moves these entries.
+struct ExtraMove {
+    /// The new wait, if it has changed.
+    wait: Option<Option<JobWait>>,
+    /// The keys before the change, and those behind it, if they differ.
+    keys: (SearchKeys, Option<SearchKeys>),
+}
+
+impl ExtraEntries {
+    /// `None`: the job has none. `may_have_keys`: whether a job of its partition has keys. The definition of a job is
+    /// seldom in the processor's cache, so it is not looked at without need.
+    fn of(job: &Job, may_have_keys: bool) -> Option<Self> {
+        let wait = JobWait::of(job);
+        let keys = may_have_keys.then(|| KeySource::of(job)).flatten();
+        (wait.is_some() || keys.is_some()).then(|| Self { wait, keys: keys.unwrap_or_default() })
+    }
+
+    /// `None`: a job without entries still has none. Boxed, because this is so for most jobs.
+    fn after(before: Option<Self>, job: &Job, is_new_spec: bool) -> Option<Box<ExtraMove>> {
+        let may_have = is_new_spec || job.live.event.is_some() || job.live.newest_error().is_some();
+        if before.is_none() && !may_have {
+            return None;
+        }
+        let Self { wait: waited, keys } = before.unwrap_or_default();
+        let wait = JobWait::of(job);
+        let wait = (wait != waited).then_some(wait);
+        Some(Box::new(ExtraMove { wait, keys: keys.after(job, is_new_spec) }))
+    }
+}
 
 /// Index and auxiliary state of a local store.
 #[derive(Debug)]
@@ -162,11 +199,12 @@ impl<R: JobRecords> LocalIndex<R> {
         change: impl FnOnce(&mut JobRecord) -> T,
     ) -> Result<Option<T>, Error> {
         let lanes = &mut self.lanes;
+        // Not returned by the closure: a claimed job is large, and every move copies it.
+        let mut result = None;
         let moved = self.records.update(id, |record| {
             let (before, spec) = (IndexPosition::of(record), Arc::as_ptr(&record.job.spec));
-            let waited = JobWait::of(&record.job);
-            let keys = KeySource::of(&record.job);
-            let result = change(record);
+            let extra = ExtraEntries::of(&record.job, lanes.has_keys(before.lane));
+            result = Some(change(record));
             let is_new_spec = spec != Arc::as_ptr(&record.job.spec);
             if is_new_spec {
                 record.lane = lanes.lane_for(&record.job.spec);
@@ -174,25 +212,33 @@ impl<R: JobRecords> LocalIndex<R> {
                 lanes.remove_job(before.lane);
             }
             let after = IndexPosition::of(record);
-            if let Some(costs) = &record.job.spec.costs {
-                lanes.set_costs(id, (after.state == State::Ready).then_some(costs));
-            } else if is_new_spec {
+            if is_new_spec {
                 lanes.set_costs(id, None);
             }
-            let wait = JobWait::of(&record.job);
-            let keys = keys.after(&record.job, is_new_spec);
-            (before, after, (wait != waited).then_some(wait), keys, result)
+            if lanes.is_limited(after.lane)
+                && let Some(costs) = &record.job.spec.costs
+            {
+                lanes.set_costs(id, (after.state == State::Ready).then_some(costs));
+            }
+            (before, after, ExtraEntries::after(extra, &record.job, is_new_spec))
         })?;
-        let Some((before, after, wait, keys, result)) = moved else { return Ok(None) };
-        if let Some(wait) = wait {
-            self.events.set(id, wait);
+        let Some((before, after, extra)) = moved else { return Ok(None) };
+        if let Some(extra) = extra {
+            self.move_extra((&before, &after), *extra);
         }
-        self.move_keys((&before, &after), (&keys.0, keys.1.as_ref()));
         if before != after {
             self.index_remove(before);
             self.index_insert(after);
         }
-        Ok(Some(result))
+        Ok(result)
+    }
+
+    /// Moves a job in the indexes that most jobs are not in.
+    fn move_extra(&mut self, (before, after): (&IndexPosition, &IndexPosition), extra: ExtraMove) {
+        if let Some(wait) = extra.wait {
+            self.events.set(after.slot.id, wait);
+        }
+        self.move_keys((before, after), (&extra.keys.0, extra.keys.1.as_ref()));
     }
 
     /// Adds a job to the records and the index.
@@ -204,7 +250,9 @@ impl<R: JobRecords> LocalIndex<R> {
         let record = JobRecord { lane, priority: job.spec.priority, job };
         let position = IndexPosition::of(&record);
         self.index_insert(position);
-        self.insert_keys(&position, &SearchKeys::of(&record.job));
+        if has_keys(&record.job) {
+            self.insert_keys(&position, &SearchKeys::of(&record.job));
+        }
         if let Some(wait) = JobWait::of(&record.job) {
             self.events.set(record.job.id, Some(wait));
         }
@@ -216,7 +264,9 @@ impl<R: JobRecords> LocalIndex<R> {
         let Some(record) = self.records.remove(id)? else { return Ok(None) };
         let position = IndexPosition::of(&record);
         self.index_remove(position);
-        self.remove_keys(&position, &SearchKeys::of(&record.job));
+        if has_keys(&record.job) {
+            self.remove_keys(&position, &SearchKeys::of(&record.job));
+        }
         self.lanes.remove_job(record.lane);
         if record.job.spec.costs.is_some() {
             self.lanes.set_costs(id, None);

@@ -111,7 +111,7 @@ impl<R: JobRecords> LocalIndex<R> {
         for other in others.into_iter().filter(|other| !other.is_empty()) {
             touched.append(other);
         }
-        touched.extend(self.series.take_touched());
+        self.series.take_touched(&mut touched);
         touched
     }
 

@@ -82,6 +82,20 @@ impl<T: Ord + Copy + 'static> SortedRun<T> {
         }
     }
 
+    /// Replaces a slot by another one, or by none. The first slot is replaced in place if its successor stays behind.
+    pub(crate) fn replace(&mut self, old: Option<T>, new: Option<T>) {
+        if let (Some(old), Some(new)) = (old, new)
+            && let Some([first, rest @ ..]) = self.front.get_mut(self.taken as usize..)
+            && *first == old
+            && (rest.first().is_some_and(|second| new < *second) || self.len == 1)
+        {
+            *first = new;
+            return;
+        }
+        old.into_iter().for_each(|old| _ = self.remove(old));
+        new.into_iter().for_each(|new| self.insert(new));
+    }
+
     /// Removes a slot; returns whether it was present.
     pub(crate) fn remove(&mut self, slot: T) -> bool {
         if self.first() == Some(slot) {
@@ -180,7 +194,7 @@ mod tests {
         #[test]
         fn a_run_is_a_sorted_set(
             start in 0u64..700,
-            moves in proptest::collection::vec((0u8..4, 0u64..2000), 0..1500),
+            moves in proptest::collection::vec((0u8..6, 0u64..2000), 0..1500),
         ) {
             let mut run = SortedRun::default();
             let mut model = BTreeSet::new();
@@ -189,11 +203,18 @@ mod tests {
                 model.insert(slot(n));
             }
             for (what, n) in moves {
-                let slot = if what == 3 { model.first().copied().unwrap_or(slot(n)) } else { slot(n) };
-                if what == 0 && model.insert(slot) {
-                    run.insert(slot);
-                } else if what != 0 {
-                    prop_assert_eq!(run.remove(slot), model.remove(&slot));
+                let first = model.first().copied();
+                match what {
+                    0 if model.insert(slot(n)) => run.insert(slot(n)),
+                    0 => {}
+                    1 | 2 => prop_assert_eq!(run.remove(slot(n)), model.remove(&slot(n))),
+                    3 => _ = first.map(|first| (run.remove(first), model.remove(&first))),
+                    _ => {
+                        let old = if what == 4 { first } else { model.range(slot(n)..).next().copied() };
+                        old.map(|old| model.remove(&old));
+                        let new = model.insert(slot(n / 2)).then_some(slot(n / 2));
+                        run.replace(old, new);
+                    }
                 }
                 prop_assert_eq!((run.len(), run.first()), (model.len(), model.first().copied()));
             }

@@ -69,7 +69,7 @@ mod tests {
     fn item() -> RecordedItem {
         let mut spec = Spec::new(name("q"), name("k"), Payload::json("[1]"));
         let window = Some(Span::from_secs(1));
-        spec.unique = Some(Unique { key: "u".into(), hold: UniqueHold::Window, window });
+        spec.unique = Some(Box::new(Unique { key: "u".into(), hold: UniqueHold::Window, window }));
         spec.keep = ResultRetention::Once(Span::from_secs(9));
         let due = DueTime::After(Span::from_millis(5));
         RecordedItem::of(u64::MAX, &NewJob { due, ..NewJob::from(spec) })

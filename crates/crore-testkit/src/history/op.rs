@@ -187,7 +187,7 @@ impl RecordedItem {
             reports: spec.reports,
             keep: spec.keep,
             retain: spec.retain,
-            unique: spec.unique.clone(),
+            unique: spec.unique.as_deref().cloned(),
             group: job.group,
             after: job.after.clone(),
             limits: spec.limits.clone(),

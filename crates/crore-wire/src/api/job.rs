@@ -294,7 +294,7 @@ impl Job {
             },
             retain: spec.retain.into(),
             has_result: live.result.is_some(),
-            unique: spec.unique.as_ref().map(Unique::of),
+            unique: spec.unique.as_deref().map(Unique::of),
             client_id: spec.client_id.as_ref().map(|client| client.id.to_string()),
             group: spec.group.map(Into::into),
             parent: spec.parent.map(|(id, _)| id.into()),

@@ -323,10 +323,10 @@ impl NewJob {
         }
         spec.keep = result_retention(self.keep_result, self.read_once)?;
         spec.retain = self.retain.map_or(spec.retain, Into::into);
-        spec.unique = self.unique.map(Unique::read);
+        spec.unique = self.unique.map(Unique::read).map(Box::new);
         if let Some(id) = self.client_id {
-            spec.client_id =
-                Some(ClientId { door: Name::new("door", CLIENT_ID_DOOR)?, id: id.into() });
+            let door = Name::new("door", CLIENT_ID_DOOR)?;
+            spec.client_id = Some(Box::new(ClientId { door, id: id.into() }));
         }
         spec.labels = self.labels.0;
         spec.trace = self.trace.map(Into::into);
@@ -397,7 +397,7 @@ impl NewJob {
             keep_result,
             read_once,
             retain: Some(spec.retain.into()),
-            unique: spec.unique.as_ref().map(Unique::of),
+            unique: spec.unique.as_deref().map(Unique::of),
             client_id: spec.client_id.as_ref().map(|client| client.id.to_string()),
             group: job.group.map(GroupRef::of),
             after: job.after.iter().map(After::of).collect(),

@@ -43,7 +43,7 @@ impl v1::Job {
             },
             retain: v1::Retain::from(spec.retain).into(),
             has_result: live.result.is_some(),
-            unique: spec.unique.as_ref().map(Into::into),
+            unique: spec.unique.as_deref().map(Into::into),
             client_id: spec.client_id.as_ref().map_or_else(String::new, |id| id.id.to_string()),
             group: spec.group.map_or(0, |GroupId(id)| id),
             parent: spec.parent.map_or(0, |(id, _)| id.0),

@@ -59,10 +59,10 @@ impl v1::NewJob {
         spec.lapse = lapse(spec.lapse, self.max_crashes, self.any_crashes)?;
         spec.keep = keep(self.keep_result_ms, self.read_once)?;
         spec.retain = v1::Retain::read(self.retain)?;
-        spec.unique = self.unique.map(v1::Unique::read).transpose()?;
+        spec.unique = self.unique.map(v1::Unique::read).transpose()?.map(Box::new);
         if !self.client_id.is_empty() {
             let door = Name::new("door", CLIENT_ID_DOOR)?;
-            spec.client_id = Some(ClientId { door, id: self.client_id.into() });
+            spec.client_id = Some(Box::new(ClientId { door, id: self.client_id.into() }));
         }
         spec.labels = self.labels;
         spec.trace = (!self.trace.is_empty()).then(|| self.trace.into());
@@ -127,7 +127,7 @@ impl v1::NewJob {
             keep_result_ms,
             read_once,
             retain: v1::Retain::from(spec.retain).into(),
-            unique: spec.unique.as_ref().map(Into::into),
+            unique: spec.unique.as_deref().map(Into::into),
             client_id: spec.client_id.as_ref().map_or_else(String::new, |id| id.id.to_string()),
             group: job.group.map(v1::GroupRef::of),
             after: job.after.iter().map(v1::After::of).collect(),

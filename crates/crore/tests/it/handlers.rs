@@ -222,7 +222,7 @@ fn a_unique_key_that_outlives_its_job_does_not_end_the_repetition() {
         let scene = TestEngine::memory();
         set(&scene, "a", Handler { every: Some(SECOND), ..handler() });
         let mut first = job_with_unset_fields("a");
-        first.spec.unique = Some(Unique { key: "once".into(), hold, window: Some(HOUR) });
+        first.spec.unique = Some(Box::new(Unique { key: "once".into(), hold, window: Some(HOUR) }));
         scene.push(first);
         for _ in 0..3 {
             let job = fetch_handled(&scene).pop().expect("a run");
@@ -344,7 +344,7 @@ fn a_repeating_job_keeps_its_phase_and_key_whatever_its_outcome() {
         let mut first = job_with_unset_fields("a");
         first.due = DueTime::At(Time::from_millis(1000));
         let unique = Unique { key: "once".into(), hold: UniqueHold::UntilEnd, window: None };
-        first.spec.unique = Some(unique);
+        first.spec.unique = Some(Box::new(unique));
         scene.push(first);
         let mut last = None;
         for round in 0..4 {

@@ -114,7 +114,8 @@ fn a_job_with_a_unique_key_is_refused_under_an_idempotency_key() {
         let unique = || {
             let mut job = job("1");
             let key = "mine".into();
-            job.spec.unique = Some(Unique { key, hold: UniqueHold::UntilEnd, window: None });
+            job.spec.unique =
+                Some(Box::new(Unique { key, hold: UniqueHold::UntilEnd, window: None }));
             job
         };
         let fields = |pushes: BatchResult| -> Vec<_> {
@@ -162,7 +163,8 @@ fn a_used_client_id_is_a_duplicate_each_time() {
     on_both(|scene| {
         let named = |payload: &str| {
             let mut job = job(payload);
-            job.spec.client_id = Some(ClientId { door: name("native"), id: "mine".into() });
+            job.spec.client_id =
+                Some(Box::new(ClientId { door: name("native"), id: "mine".into() }));
             job
         };
         let first = push(scene, "first", named("1")).jobs;

@@ -82,9 +82,9 @@ fn a_held_unique_key_answers_as_for_any_push() {
     on_both(|scene| {
         let key = |key: &str, hold| Unique { key: key.into(), hold, window: Some(HOUR) };
         let mut held: NewJob = job("q");
-        held.spec.unique = Some(key("order", UniqueHold::UntilEnd));
+        held.spec.unique = Some(Box::new(key("order", UniqueHold::UntilEnd)));
         let id = ClientId { door: name("native"), id: "mine".into() };
-        held.spec.client_id = Some(id);
+        held.spec.client_id = Some(Box::new(id));
         let original = scene.push(held);
         let edits = ReplayEdits::default();
         let again = block_on(scene.engine.jobs().replay(original, &edits)).expect("answered");

@@ -68,7 +68,7 @@ impl Records {
         let job = match which {
             JobSelector::Id(id) => self.jobs.get(id),
             JobSelector::Client(id) => {
-                self.jobs.values().find(|job| job.spec.client_id.as_ref() == Some(id))
+                self.jobs.values().find(|job| job.spec.client_id.as_deref() == Some(id))
             }
         };
         job.map(|job| self.with_event(job.clone()))

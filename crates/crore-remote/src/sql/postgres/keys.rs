@@ -23,7 +23,7 @@ pub(super) fn client_key(client: &ClientId) -> Vec<u8> {
 /// The keys of a job: first the unique key, which it may lose before it is removed.
 pub(super) fn keys_of(spec: &Spec) -> impl Iterator<Item = Vec<u8>> {
     let unique = spec.unique.as_ref().map(|unique| unique_key(&unique.key));
-    unique.into_iter().chain(spec.client_id.as_ref().map(client_key))
+    unique.into_iter().chain(spec.client_id.as_deref().map(client_key))
 }
 
 /// The holders of these keys, read without locks.

@@ -88,8 +88,8 @@ fn read_live(row: &PgRow) -> Result<Live, PostgresFault> {
         worker: worker.map(|text| name("a worker", text)).transpose()?,
         why: why.map(|text| from_json("`why`", &format!("\"{text}\""))).transpose()?,
         history: history.map_or_else(|| Ok(Vec::new()), |text| from_json("a history", text))?,
-        actions: Vec::new(),
-        result: read_kept(row)?,
+        actions: Box::default(),
+        result: read_kept(row)?.map(Box::new),
     })
 }
 
@@ -140,7 +140,7 @@ impl LiveColumns {
         self.why.push(why.map(|text| text.trim_matches('"').to_owned()));
         let past = !live.history.is_empty();
         self.history.push(past.then(|| json(&live.history)).transpose()?);
-        self.kept.push(live.result.as_ref().map(kept_without_bytes).transpose()?);
+        self.kept.push(live.result.as_deref().map(kept_without_bytes).transpose()?);
         self.result.push(live.result.as_ref().map(|kept| kept.payload.bytes.to_vec()));
         Ok(())
     }

@@ -55,7 +55,8 @@ async fn follow_ups_are_pushed_with_the_end_and_know_their_parent() {
     it.push(vec![job("q")]).await;
     let running = it.claim(ask(&["q"], 1)).await.remove(0);
     let mut held = spec("q", "held");
-    held.unique = Some(Unique { key: "u".into(), hold: UniqueHold::UntilEnd, window: None });
+    held.unique =
+        Some(Box::new(Unique { key: "u".into(), hold: UniqueHold::UntilEnd, window: None }));
     let twice = [NewJob::from(held.clone()), held.into()];
     let [first, second] = twice;
     let on_done =

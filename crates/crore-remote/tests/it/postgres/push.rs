@@ -20,7 +20,7 @@ use crore_store::jobs::JobSelector;
 fn unique(key: &str, hold: UniqueHold, window: Option<u64>) -> NewJob {
     let mut spec = spec("q", "k");
     let window = window.map(Span::from_secs);
-    spec.unique = Some(Unique { key: key.into(), hold, window });
+    spec.unique = Some(Box::new(Unique { key: key.into(), hold, window }));
     spec.into()
 }
 
@@ -41,12 +41,12 @@ async fn every_record_reads_back_equal() {
         reports: ReportFencing::Any,
         keep: ResultRetention::Once(Span::MAX),
         retain: JobRetention::Nothing,
-        unique: Some(Unique {
+        unique: Some(Box::new(Unique {
             key: "a\0'; drop table jobs; --".into(),
             hold: UniqueHold::Window,
             window: Some(Span::MAX),
-        }),
-        client_id: Some(ClientId { door: name("lakh:é"), id: "\0\u{10ffff}".into() }),
+        })),
+        client_id: Some(Box::new(ClientId { door: name("lakh:é"), id: "\0\u{10ffff}".into() })),
         limits: vec![
             LimitKey { limit: name("l"), value: Some("\0\u{1}".into()) },
             LimitKey { limit: name("l"), value: None },
@@ -187,7 +187,7 @@ async fn a_client_id_is_unique_within_its_door_until_its_job_is_removed() {
     let Some(it) = subject().await else { return };
     let client = |door: &str, id: &str| {
         let mut spec = spec("q", "k");
-        spec.client_id = Some(ClientId { door: name(door), id: id.into() });
+        spec.client_id = Some(Box::new(ClientId { door: name(door), id: id.into() }));
         NewJob::from(spec)
     };
     let first = it.push(vec![client("a", "x")]).await[0];

@@ -131,12 +131,16 @@ async fn many_pushes_of_one_key_store_one_job() {
         let answers = at_once(&nodes, 16, |node, i| async move {
             let unique = |key: String| {
                 let mut spec = spec("q", "k");
-                spec.unique =
-                    Some(Unique { key: key.into(), hold: UniqueHold::UntilEnd, window: None });
+                spec.unique = Some(Box::new(Unique {
+                    key: key.into(),
+                    hold: UniqueHold::UntilEnd,
+                    window: None,
+                }));
                 NewJob::from(spec)
             };
             let mut client = spec("q", "k");
-            client.client_id = Some(ClientId { door: name("d"), id: format!("{round}").into() });
+            client.client_id =
+                Some(Box::new(ClientId { door: name("d"), id: format!("{round}").into() }));
             let mut jobs = vec![unique(format!("{round} a")), unique(format!("{round} b"))];
             jobs.push(client.into());
             jobs.rotate_left(i % 3);
@@ -214,7 +218,8 @@ async fn concurrent_calls_on_the_same_jobs_all_return() {
             let mut jobs = vec![limited(&[("c", Some("t"))]), job("q")];
             if let Some(unique) = (round % 3 == 0).then(|| format!("{}", (i + round) % 4)) {
                 let hold = [UniqueHold::UntilStart, UniqueHold::UntilEnd][i % 2];
-                jobs[0].spec.unique = Some(Unique { key: unique.into(), hold, window: None });
+                jobs[0].spec.unique =
+                    Some(Box::new(Unique { key: unique.into(), hold, window: None }));
                 let on = NewDependencyTarget::Earlier(0);
                 jobs[1].after.push(NewDependency { on, needs: DependencyCondition::End });
             }

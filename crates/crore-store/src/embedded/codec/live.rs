@@ -261,11 +261,12 @@ pub(crate) fn get_live(reader: &mut ByteReader<'_>) -> Result<Live, Damaged> {
         history: get_history(reader, fields, &head)?,
         actions: fields
             .given(ACTIONS, || reader.list(LEAST_ACTION, |reader| get_action(reader, &head)))?
-            .unwrap_or_default(),
+            .unwrap_or_default()
+            .into(),
         result: match head.result_until {
             Some(until) => {
                 let once = fields.has(RESULT_ONCE);
-                Some(StoredResult { payload: get_payload(reader)?, until, once })
+                Some(Box::new(StoredResult { payload: get_payload(reader)?, until, once }))
             }
             None => None,
         },

@@ -157,7 +157,7 @@ pub(super) fn spec() -> BoxedStrategy<Spec> {
             let (worker_version, costs, index) = counted;
             Spec {
                 lease,
-                unique,
+                unique: unique.map(Box::new),
                 queue,
                 kind,
                 priority,
@@ -168,7 +168,7 @@ pub(super) fn spec() -> BoxedStrategy<Spec> {
                 reports,
                 keep,
                 retain,
-                client_id,
+                client_id: client_id.map(Box::new),
                 limits,
                 costs,
                 group,
@@ -308,7 +308,7 @@ fn awaited_event() -> impl Strategy<Value = AwaitedEvent> {
 
 pub(super) fn live() -> BoxedStrategy<Live> {
     let result = (payload(), time(), any::<bool>())
-        .prop_map(|(payload, until, once)| StoredResult { payload, until, once });
+        .prop_map(|(payload, until, once)| Box::new(StoredResult { payload, until, once }));
     let flags = (select(&State::ALL[..]), any::<bool>(), any::<bool>(), any::<bool>());
     let counts = (number32(), number(), number(), number32(), number32());
     let ends = (option::of(time()), option::of(time()));
@@ -343,7 +343,7 @@ pub(super) fn live() -> BoxedStrategy<Live> {
                 worker,
                 why,
                 history,
-                actions,
+                actions: actions.into(),
                 result,
             }
         })

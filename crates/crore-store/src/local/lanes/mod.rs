@@ -210,6 +210,16 @@ impl Lanes {
         (self.queues.at(lane.queue).name.clone(), self.partitions.at(lane.partition).kind.clone())
     }
 
+    /// Whether a job of the same partition has keys to search by.
+    pub(crate) fn has_keys(&self, lane: u32) -> bool {
+        !self.partitions.at(self.lanes.at(lane).partition).keys.is_empty()
+    }
+
+    /// Whether the jobs of a lane need permits.
+    pub(crate) fn is_limited(&self, lane: u32) -> bool {
+        self.lanes.at(lane).limited.is_some()
+    }
+
     /// Counts a restored job in its lane; if it is running, it holds its permits.
     pub(crate) fn restore(&mut self, position: IndexPosition) {
         self.lanes.at_mut(position.lane).jobs += 1;
@@ -366,11 +376,10 @@ impl Lanes {
         }
     }
 
-    /// Opens a lane that is not open. A sorted run is not a set: opening twice would add the head
+    /// Opens a lane that is not open, with its head. A sorted run is not a set: opening twice would add the head
     /// twice.
-    fn open(&mut self, lane: u32) {
-        let row = self.lanes.at(lane);
-        let Some(head) = row.head(lane) else { return };
+    fn open(&mut self, head: LaneHead) {
+        let row = self.lanes.at(head.lane);
         if row.share != NO_SHARE {
             return self.open_share(head);
         }
@@ -399,16 +408,20 @@ impl Lanes {
 
     /// Updates the sets of heads after a lane's ready jobs have changed; `old` was its head before.
     fn refresh(&mut self, number: u32, old: Option<LaneHead>) {
-        if self.lanes.at(number).head(number) == old {
+        let row = self.lanes.at(number);
+        let head = row.head(number);
+        if head == old {
             return;
         }
-        self.refresh_heads(number, old);
+        if row.share == NO_SHARE && row.limited.is_none() && !row.is_versioned {
+            return self.queues.at_mut(row.queue).heads.replace(old, head);
+        }
+        self.refresh_heads(number, (old, head));
         self.drop_reservations(number);
     }
 
-    fn refresh_heads(&mut self, number: u32, old: Option<LaneHead>) {
+    fn refresh_heads(&mut self, number: u32, (old, head): (Option<LaneHead>, Option<LaneHead>)) {
         let lane = self.lanes.at(number);
-        let head = lane.head(number);
         let (parked, limited) = (lane.parked(), lane.limited.is_some());
         let shared = lane.share != NO_SHARE;
         let better = head.is_some_and(|head| old.is_none_or(|old| head < old));
@@ -420,13 +433,11 @@ impl Lanes {
             }
             Some(_) => {
                 self.unpark(number, old);
-                self.open(number);
+                head.into_iter().for_each(|head| self.open(head));
             }
             None => {
-                if let Some(old) = old {
-                    self.close(old);
-                }
-                self.open(number);
+                old.into_iter().for_each(|old| self.close(old));
+                head.into_iter().for_each(|head| self.open(head));
                 if limited && !better {
                     self.open_best_parked(number);
                 }

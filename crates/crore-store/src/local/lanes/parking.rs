@@ -45,8 +45,9 @@ impl Lanes {
 
     /// Opens a parked lane.
     pub(super) fn open_parked(&mut self, lane: u32) {
-        self.unpark(lane, self.lanes.at(lane).head(lane));
-        self.open(lane);
+        let head = self.lanes.at(lane).head(lane);
+        self.unpark(lane, head);
+        head.into_iter().for_each(|head| self.open(head));
     }
 
     /// Opens all parked lanes under a limit that has changed; the next claim applies the new limit.

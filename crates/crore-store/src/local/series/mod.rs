@@ -181,8 +181,11 @@ impl SeriesTable {
         SeriesSnapshot { blocks: blocks.collect(), named, query: query.clone() }
     }
 
-    pub(crate) fn take_touched(&mut self) -> impl Iterator<Item = SideKey> {
-        std::mem::take(&mut self.touched).into_iter()
+    /// Moves the touched keys to `all`. Called after every operation, most of which touch none.
+    pub(crate) fn take_touched(&mut self, all: &mut Vec<SideKey>) {
+        if !self.touched.is_empty() {
+            all.extend(std::mem::take(&mut self.touched));
+        }
     }
 
     pub(crate) fn block(&self, step: StatStep, at: Time, nth: u32) -> Option<Arc<[u8]>> {

@@ -178,12 +178,12 @@ fn define(hand: &SteppedStore) {
 
 fn push_all(hand: &SteppedStore) {
     let mut unique = spec("schneiderei", r#"{"kleid": "größe 38 👗"}"#);
-    unique.unique = Some(Unique {
+    unique.unique = Some(Box::new(Unique {
         key: "kleid/38".into(),
         hold: UniqueHold::UntilSuccess,
         window: Some(Span::from_secs(900)),
-    });
-    unique.client_id = Some(ClientId { door: name("native"), id: "bestellung-1".into() });
+    }));
+    unique.client_id = Some(Box::new(ClientId { door: name("native"), id: "bestellung-1".into() }));
     unique.labels.insert("farbe".to_owned(), "grün".to_owned());
     unique.trace = Some("00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01".into());
     unique.priority = -5;

@@ -256,7 +256,7 @@ impl ScriptRecorder {
         }
         if self.up_to(3) == 0 {
             let key = format!("u{}", self.up_to(5)).into();
-            spec.unique = Some(Unique { key, hold: UniqueHold::UntilEnd, window: None });
+            spec.unique = Some(Box::new(Unique { key, hold: UniqueHold::UntilEnd, window: None }));
         }
         if self.up_to(3) == 0 {
             spec.limits.push(LimitKey { limit: name("l0"), value: None });

@@ -71,7 +71,7 @@ impl Tag {
         }
         if self.is(DraftKind::Alone) && rng.percent(20) {
             let key = format!("key-{}", rng.below(KEYS)).into();
-            spec.unique = Some(Unique { key, hold: UniqueHold::UntilEnd, window: None });
+            spec.unique = Some(Box::new(Unique { key, hold: UniqueHold::UntilEnd, window: None }));
         }
         if self.is(DraftKind::InOrder) {
             (spec.queue, spec.priority) = (name(QUEUES[0]), 0);

@@ -71,7 +71,7 @@ proptest! {
             costs: spec.costs.clone(),
             fair: spec.fair.clone(),
             version: spec.worker_version.as_deref().copied(),
-            client_id: spec.client_id.clone(),
+            client_id: spec.client_id.as_deref().cloned(),
             keys: IndexKey::of_spec(&spec).collect(),
         };
         prop_assert_eq!(peek_spec(&mut ByteReader::new(&bytes)), Ok(head));

@@ -47,7 +47,7 @@ pub(super) fn plain_live() -> Live {
         worker: None,
         why: None,
         history: Vec::new(),
-        actions: Vec::new(),
+        actions: Box::default(),
         result: None,
     }
 }
@@ -78,11 +78,11 @@ fn running_live() -> Live {
 fn rich_spec() -> Spec {
     Spec {
         lease: None,
-        unique: Some(Unique {
+        unique: Some(Box::new(Unique {
             key: "mail:1".into(),
             hold: UniqueHold::UntilEnd,
             window: Some(Span::from_secs(5)),
-        }),
+        })),
         priority: -3,
         payload: Payload::new(Encoding::Bytes, &[0, 255][..]),
         retry: Retry {
@@ -96,7 +96,7 @@ fn rich_spec() -> Spec {
         reports: ReportFencing::Any,
         keep: ResultRetention::Once(Span::from_secs(1)),
         retain: JobRetention::Nothing,
-        client_id: Some(ClientId { door: name("native"), id: "é".into() }),
+        client_id: Some(Box::new(ClientId { door: name("native"), id: "é".into() })),
         limits: vec![
             LimitKey { limit: name("a"), value: None },
             LimitKey { limit: name("b"), value: Some("#1".into()) },
@@ -146,7 +146,11 @@ fn rich_live() -> Live {
             attempt(u64::MAX, DeliveryEnd::Failed, Some("no route")),
             attempt(1, DeliveryEnd::Lapsed, None),
         ],
-        result: Some(StoredResult { payload: Payload::json("1"), until: Time::MAX, once: true }),
+        result: Some(Box::new(StoredResult {
+            payload: Payload::json("1"),
+            until: Time::MAX,
+            once: true,
+        })),
         ..plain_live()
     }
 }
@@ -293,7 +297,7 @@ fn the_bits_of_a_spec_never_change() {
 #[test]
 fn the_bits_of_a_live_record_never_change() {
     let (plain, rich) = (plain_live, rich_live());
-    let often = rich.result.clone().map(|kept| StoredResult { once: false, ..kept });
+    let often = rich.result.clone().map(|kept| Box::new(StoredResult { once: false, ..*kept }));
     let lives = [
         (0x1, Live { started_at: rich.started_at, ..plain() }),
         (0x2, Live { lease_until: rich.lease_until, ..plain() }),
@@ -311,14 +315,14 @@ fn the_bits_of_a_live_record_never_change() {
         (0x2000, Live { counted: true, ..plain() }),
         (0x4000, Live { broken: true, ..plain() }),
         (0x10000, Live { deadline: Some(later(5)), ..plain() }),
-        (0x80000, Live { actions: vec![edited()], ..plain() }),
+        (0x80000, Live { actions: [edited()].into(), ..plain() }),
         (0x20000, Live { event: Some(Box::new(EventWait::TimedOut)), ..plain() }),
     ];
     for (expected, live) in lives {
         assert_eq!(bits(&encode(&live, put_live)), expected, "{live:?}");
         assert_round_trip(&live, put_live, get_live);
     }
-    let acted = Live { actions: vec![edited()], ..plain() };
+    let acted = Live { actions: [edited()].into(), ..plain() };
     assert_eq!(
         hex(&encode(&acted, put_live)),
         "0180802002000180a0abfef96201d00f0203616461010771756575652071"
