@@ -7,7 +7,7 @@ use std::sync::{Arc, OnceLock, Weak};
 use crore::Engine;
 use crore::observer::ObservedChange;
 use crore_core::settings::section;
-use crore_core::{Handler, Invalid, Job, Name, Size, Span, Time};
+use crore_core::{Handler, Invalid, Job, Name, Payload, Size, Span, Time};
 use crore_wire::api::workers::WorkerStream;
 use crore_wire::units::Period;
 use tokio::sync::{Semaphore, watch};
@@ -17,6 +17,7 @@ use crate::audit::Audit;
 use crate::budget::{ByteBudget, ByteLimits};
 use crate::calls::{DiskHistory, NameCache};
 use crate::errors::ErrorTable;
+use crate::mask::FieldMask;
 use crate::metrics::Metrics;
 use crate::observer::Observer;
 use crate::operations::OperationTable;
@@ -131,6 +132,7 @@ struct ApiState {
     operations: OperationTable,
     names: NameCache,
     disk: DiskHistory,
+    mask: FieldMask,
 }
 
 /// Checks a handler against the runners that the server has.
@@ -149,6 +151,7 @@ impl Api {
     pub fn new(setup: ApiSetup) -> Self {
         let ApiSetup { engine, options, audit, workers, doors } = setup;
         let now = engine.status().now();
+        let mask = FieldMask::new(&options.access.mask);
         let observer = Arc::new(Observer::new(Arc::clone(&workers), now));
         // An engine has one observer: jobs of a second API on the same engine are counted by the first.
         let _ = engine.telemetry().set_observer(observer.clone());
@@ -168,6 +171,7 @@ impl Api {
             operations: OperationTable::default(),
             names: NameCache::default(),
             disk: DiskHistory::new(now),
+            mask,
         }))
     }
 
@@ -219,6 +223,16 @@ impl Api {
     /// Sizes of the store over time.
     pub(crate) fn disk(&self) -> &DiskHistory {
         &self.0.disk
+    }
+
+    /// The payload fields that readers must not see.
+    pub(crate) fn mask(&self) -> &FieldMask {
+        &self.0.mask
+    }
+
+    /// A payload as readers may see it: with masked fields.
+    pub fn masked(&self, payload: &Payload) -> Payload {
+        self.0.mask.masked(payload)
     }
 
     /// Metrics.

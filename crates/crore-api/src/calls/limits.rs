@@ -64,6 +64,7 @@ impl Api {
     ) -> Result<Tagged<Limit>, Fault> {
         grant.check_unrestricted(LIMITS)?;
         let limit = limit::Limit::parse(text)?;
+        self.mask().check_names("limit", limit.payload_names())?;
         let value = shown(&name, &limit);
         let accepts = |entry: Option<&RegistryEntry>| if_match.accepts(entry);
         if !self.engine().limits().set_if(name.clone(), limit, accepts).await? {

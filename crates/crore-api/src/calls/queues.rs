@@ -111,6 +111,14 @@ impl Api {
         }
         let fair = changes.fair.map(|fair| fair.map(share_of).transpose()).transpose()?;
         let index = changes.index.map(|fields| index_of(fields.as_deref())).transpose()?;
+        if let Some(Some(share)) = &fair
+            && let FairField::Field(field) = &share.by
+        {
+            self.mask().check_names("fair.by", field.names())?;
+        }
+        for field in index.iter().flatten().flat_map(|index| index.fields()) {
+            self.mask().check_names("index", field.names())?;
+        }
         let or_unlimited = |n: Option<u64>| n.unwrap_or(u64::MAX);
         let change = move |settings: &mut QueueSettings| {
             settings.keep_done = changes.keep_done.map_or(settings.keep_done, |keep| keep.0);

@@ -21,6 +21,7 @@ mod jobworkerp;
 mod lakh;
 mod lightjq;
 mod local_server;
+mod mask;
 mod matrix;
 mod named_events;
 mod openapi;
