@@ -22,6 +22,7 @@ use crate::metrics::Metrics;
 use crate::observer::Observer;
 use crate::operations::OperationTable;
 use crate::revocation::Revocations;
+use crate::worker_versions::WorkerVersionLog;
 
 section! {
     /// Limits of API calls, over every protocol.
@@ -133,6 +134,7 @@ struct ApiState {
     names: NameCache,
     disk: DiskHistory,
     mask: FieldMask,
+    worker_versions: WorkerVersionLog,
 }
 
 /// Checks a handler against the runners that the server has.
@@ -172,6 +174,7 @@ impl Api {
             names: NameCache::default(),
             disk: DiskHistory::new(now),
             mask,
+            worker_versions: WorkerVersionLog::default(),
         }))
     }
 
@@ -233,6 +236,16 @@ impl Api {
     /// A payload as readers may see it: with masked fields.
     pub fn masked(&self, payload: &Payload) -> Payload {
         self.0.mask.masked(payload)
+    }
+
+    /// Versions of connected workers over time.
+    pub(crate) fn worker_versions(&self) -> &WorkerVersionLog {
+        &self.0.worker_versions
+    }
+
+    /// Records that a worker has connected by a stream.
+    pub fn worker_connected(&self, name: &Name, stream: &WorkerStream) {
+        self.worker_versions().record(name.as_str(), stream);
     }
 
     /// Metrics.

@@ -42,6 +42,7 @@ mod revocation;
 mod scope;
 mod status;
 pub mod telemetry;
+mod worker_versions;
 
 pub use access::Grant;
 pub use admitted_call::AdmittedCall;

@@ -8,6 +8,7 @@ mod acts;
 mod audit;
 mod backups;
 mod complete;
+mod diff;
 mod errors;
 mod events;
 mod explain;

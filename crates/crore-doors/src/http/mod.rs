@@ -76,6 +76,7 @@ fn table(api: &Api) -> OpenApiRouter<Api> {
         .routes(row(OPERATE, routes!(act::retry)))
         .routes(row(PUSH,    routes!(replay::replay)))
         .routes(row(RESULT,  routes!(results::result)))
+        .routes(row(READ,    routes!(jobs::diff)))
         .routes(row(READ,    routes!(jobs::explain)))
         .routes(row(READ,    routes!(complete::complete)))
         .routes(row(READ,    routes!(errors::list)))

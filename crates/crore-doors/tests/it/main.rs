@@ -8,6 +8,7 @@ mod bad_ancestors;
 mod bad_requests;
 mod batches;
 mod calls;
+mod diff;
 mod error_groups;
 mod explain_queue;
 mod grpc;

@@ -5,6 +5,7 @@ pub mod act;
 pub mod audit;
 pub mod backups;
 pub mod complete;
+pub mod diff;
 pub mod enums;
 pub mod errors;
 pub mod events;

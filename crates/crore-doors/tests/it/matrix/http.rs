@@ -29,6 +29,7 @@ const ROWS: &[Row] = &[
     ("retryJob",        &[Operate],       Rule::Job,        ""),
     ("replayJob",       &[Push],          Rule::Job,        "{}"),
     ("getResult",       &[Push, Read],    Rule::Job,        ""),
+    ("diffJob",         &[Read],          Rule::Job,        ""),
     ("explainJob",      &[Read],          Rule::Job,        ""),
     ("completeFilter",  &[Read],          Rule::Filtered,   "?q=queue:"),
     ("listErrors",      &[Read],          Rule::Job,        "?queue=QUEUE&kind=KIND"),
