@@ -17,6 +17,7 @@ use crate::audit::Audit;
 use crate::budget::{ByteBudget, ByteLimits};
 use crate::calls::{DiskHistory, NameCache};
 use crate::errors::ErrorTable;
+use crate::marks::MarkTable;
 use crate::mask::FieldMask;
 use crate::metrics::Metrics;
 use crate::observer::Observer;
@@ -135,6 +136,7 @@ struct ApiState {
     disk: DiskHistory,
     mask: FieldMask,
     worker_versions: WorkerVersionLog,
+    marks: MarkTable,
 }
 
 /// Checks a handler against the runners that the server has.
@@ -175,6 +177,7 @@ impl Api {
             disk: DiskHistory::new(now),
             mask,
             worker_versions: WorkerVersionLog::default(),
+            marks: MarkTable::new(now),
         }))
     }
 
@@ -246,6 +249,12 @@ impl Api {
     /// Records that a worker has connected by a stream.
     pub fn worker_connected(&self, name: &Name, stream: &WorkerStream) {
         self.worker_versions().record(name.as_str(), stream);
+        self.marks().connected(stream.since.0, stream);
+    }
+
+    /// Restarts, deploys and changes.
+    pub(crate) fn marks(&self) -> &MarkTable {
+        &self.0.marks
     }
 
     /// Metrics.

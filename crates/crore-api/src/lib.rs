@@ -28,6 +28,7 @@ pub mod grpc;
 mod guarded_body;
 pub mod if_match;
 pub mod job_uuid;
+mod marks;
 mod mask;
 mod metered_body;
 pub mod metrics;

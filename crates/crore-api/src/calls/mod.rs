@@ -18,6 +18,7 @@ mod handlers;
 mod info;
 mod jobs;
 mod limits;
+mod marks;
 mod named_events;
 mod notes;
 mod operations;

@@ -22,6 +22,7 @@ mod jobworkerp;
 mod lakh;
 mod lightjq;
 mod local_server;
+mod marks;
 mod mask;
 mod matrix;
 mod named_events;

@@ -37,7 +37,7 @@ texts! {
     log_in log_out token token_hint token_invalid continue_here
     not_found not_allowed session_over to_overview advice_not_found advice_scope advice_login advice_form advice_retry advice_back
     busy_slots longest_waits all_queues wait nothing_in_range newest_errors next_runs no_schedules blocking_limits no_jobs_yet
-    pushed_jobs done_jobs failed_attempts dead_jobs per_minute failures_per_minute wait_time run_time
+    pushed_jobs done_jobs failed_attempts dead_jobs per_minute failures_per_minute wait_time run_time marks no_marks mark_start mark_deploy mark_queue_paused mark_queue_resumed mark_queue_changed mark_limit_changed mark_limit_removed
     filter views save_view view_name remove filter_hint no_jobs_match search_unfinished pages older newer first_page next_page scanned
     operations no_operations ask_bulk bulk_button one_job n_jobs all_jobs bulk_effect bulk_effect_some nothing_to_change first_of_them stop_operation examined matched changed refused operation_hint
     timeline waits runs fails waited_for ran_for runs_since why_waiting next_fetch last_error same_error other_error jobs_with_error payload result log history related same_by_command shown_as_base64 no_result no_result_kept result_read_once no_log no_history actions_by_hand no_related more_not_shown more_bytes ask_cancel cancel_effect ask_delete delete_effect edit_title changed_meanwhile start_after priority_hint replay_title replay_hint payload_kept

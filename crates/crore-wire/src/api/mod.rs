@@ -16,6 +16,7 @@ pub mod handlers;
 pub mod info;
 pub mod job;
 pub mod limits;
+pub mod marks;
 pub mod notes;
 pub mod operations;
 pub mod payload;

@@ -80,6 +80,7 @@ const ROWS: &[Row] = &[
     ("storage",         &[Read],          Rule::Open,       ""),
     ("counts",          &[Read],          Rule::Filtered,   ""),
     ("stats",           &[Read],          Rule::Job,        "?queue=QUEUE&kind=KIND"),
+    ("listMarks",       &[Read],          Rule::Open,       ""),
     ("events",          &[Read],          Rule::Filtered,   ""),
     ("sendEvent",       &[Push],          Rule::Refused,    r#"{"payload":1}"#),
     ("getEvent",        &[Read],          Rule::Refused,    ""),
