@@ -15,6 +15,7 @@ use super::job_diff::difference;
 use super::job_tabs::{JobDetails, JobTab, tabs};
 use crate::Ui;
 use crate::context::{PageContext, PageResult};
+use crate::html::api_text::reason;
 use crate::html::format::{excerpt, visible};
 use crate::html::icon::{Icon, icon};
 use crate::html::layout::PageFrame;
@@ -137,7 +138,7 @@ fn reasons(cx: &PageContext, explanation: &Explanation) -> Markup {
             section.why {
                 h2 { (cx.text.why_waiting) }
                 @if explanation.reasons.is_empty() { p { (cx.text.next_fetch) } }
-                ul { @for reason in &explanation.reasons { li { (visible(&reason.detail)) } } }
+                ul { @for one in &explanation.reasons { li { (reason(cx, &one.reason, &one.detail)) } } }
             }
         }
     }

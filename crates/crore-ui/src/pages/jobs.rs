@@ -16,6 +16,7 @@ use maud::{Markup, html};
 
 use crate::Ui;
 use crate::context::{PageContext, PageResult};
+use crate::html::api_text::english;
 use crate::html::empty;
 use crate::html::format::{excerpt, number, visible};
 use crate::html::layout::PageFrame;
@@ -179,7 +180,7 @@ fn filter_error(cx: &PageContext, q: &str, problem: &Problem) -> Markup {
     html! {
         div.problem role="alert" {
             @if problem.at.is_some() { pre.caret { (visible(q)) "\n" b { (marked) } } }
-            p { (visible(&problem.detail)) }
+            p { (english(&problem.detail)) }
             p.hint { (cx.text.filter_hint) " " code { "state:dead kind:mail* payload.to=ada error~timeout age>1h" } }
         }
     }
