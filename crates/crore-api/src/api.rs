@@ -7,7 +7,7 @@ use std::sync::{Arc, OnceLock, Weak};
 use crore::Engine;
 use crore::observer::ObservedChange;
 use crore_core::settings::section;
-use crore_core::{Handler, Invalid, Job, Name, Size, Span, Time};
+use crore_core::{Handler, Invalid, Job, Name, Payload, Size, Span, Time};
 use crore_wire::api::workers::WorkerStream;
 use crore_wire::units::Period;
 use tokio::sync::{Semaphore, watch};
@@ -17,10 +17,13 @@ use crate::audit::Audit;
 use crate::budget::{ByteBudget, ByteLimits};
 use crate::calls::{DiskHistory, NameCache};
 use crate::errors::ErrorTable;
+use crate::marks::MarkTable;
+use crate::mask::FieldMask;
 use crate::metrics::Metrics;
 use crate::observer::Observer;
 use crate::operations::OperationTable;
 use crate::revocation::Revocations;
+use crate::worker_versions::WorkerVersionLog;
 
 section! {
     /// Limits of API calls, over every protocol.
@@ -131,6 +134,9 @@ struct ApiState {
     operations: OperationTable,
     names: NameCache,
     disk: DiskHistory,
+    mask: FieldMask,
+    worker_versions: WorkerVersionLog,
+    marks: MarkTable,
 }
 
 /// Checks a handler against the runners that the server has.
@@ -149,6 +155,7 @@ impl Api {
     pub fn new(setup: ApiSetup) -> Self {
         let ApiSetup { engine, options, audit, workers, doors } = setup;
         let now = engine.status().now();
+        let mask = FieldMask::new(&options.access.mask);
         let observer = Arc::new(Observer::new(Arc::clone(&workers), now));
         // An engine has one observer: jobs of a second API on the same engine are counted by the first.
         let _ = engine.telemetry().set_observer(observer.clone());
@@ -168,6 +175,9 @@ impl Api {
             operations: OperationTable::default(),
             names: NameCache::default(),
             disk: DiskHistory::new(now),
+            mask,
+            worker_versions: WorkerVersionLog::default(),
+            marks: MarkTable::new(now),
         }))
     }
 
@@ -219,6 +229,32 @@ impl Api {
     /// Sizes of the store over time.
     pub(crate) fn disk(&self) -> &DiskHistory {
         &self.0.disk
+    }
+
+    /// The payload fields that readers must not see.
+    pub(crate) fn mask(&self) -> &FieldMask {
+        &self.0.mask
+    }
+
+    /// A payload as readers may see it: with masked fields.
+    pub fn masked(&self, payload: &Payload) -> Payload {
+        self.0.mask.masked(payload)
+    }
+
+    /// Versions of connected workers over time.
+    pub(crate) fn worker_versions(&self) -> &WorkerVersionLog {
+        &self.0.worker_versions
+    }
+
+    /// Records that a worker has connected by a stream.
+    pub fn worker_connected(&self, name: &Name, stream: &WorkerStream) {
+        self.worker_versions().record(name.as_str(), stream);
+        self.marks().connected(stream.since.0, stream);
+    }
+
+    /// Restarts, deploys and changes.
+    pub(crate) fn marks(&self) -> &MarkTable {
+        &self.0.marks
     }
 
     /// Metrics.

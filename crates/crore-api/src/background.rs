@@ -10,14 +10,14 @@ use crate::Api;
 const SAMPLE_EVERY: Duration = Duration::from_secs(600);
 
 impl Api {
-    /// Reads the errors of stored jobs, and then records the size of the store at intervals, until the server stops.
+    /// Reads earlier marks and the errors of stored jobs, and then records the size of the store at intervals, until the server stops.
     pub async fn run_background(&self) {
         self.sample_disk();
         tokio::select! {
             // First: the engine of a server that stops cannot be read.
             biased;
             () = self.closing() => return,
-            () = self.fill_errors() => {}
+            () = async { self.fill_marks().await; self.fill_errors().await } => {}
         }
         loop {
             tokio::select! {

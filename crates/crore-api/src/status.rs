@@ -41,6 +41,7 @@ pub const fn status(code: Code) -> StatusCode {
         | Code::FilterSyntax
         | Code::FilterTooLong
         | Code::FilterRange
+        | Code::FieldMasked
         | Code::Malformed
         | Code::FieldUnknown
         | Code::OutboundDenied

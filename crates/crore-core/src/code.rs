@@ -99,6 +99,8 @@ codes! {
     FilterTooLong = "filter-too-long",
     /// Number, duration or id in a filter out of range
     FilterRange = "filter-range",
+    /// Masked field: a filter, an index, a limit or a fair share cannot use it; see `access.mask`
+    FieldMasked = "field-masked",
     /// Malformed request: a body, parameter or header has the wrong syntax, type or shape
     Malformed = "malformed",
     /// Unknown field

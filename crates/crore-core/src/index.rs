@@ -135,6 +135,11 @@ impl IndexedField {
         }
     }
 
+    /// The names in its path.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.field.names()
+    }
+
     /// The field of a term of a filter.
     pub(crate) fn from_field(field: JobField) -> Self {
         let text = field.to_string().into();

@@ -1,10 +1,10 @@
-// Additions to pages that work without them: current times, menus, keys, charts, filters and live updates.
+// Additions to pages that work without them: current times, menus, keys, charts, completion and live updates.
 
 import { showTimes, keepTimesCurrent } from "./times.js";
 import { addMenus, addCopyButtons, addSelection } from "./menus.js";
 import { addKeys } from "./keys.js";
 import { addCharts } from "./charts.js";
-import { addFilters } from "./filter.js";
+import { addCompletion } from "./completion.js";
 import { addLiveUpdates } from "./live.js";
 import { addViews } from "./views.js";
 
@@ -20,7 +20,7 @@ keepTimesCurrent();
 addMenus();
 addSelection();
 addKeys();
-addFilters();
+addCompletion();
 addViews();
 addLiveUpdates(refresh);
 

@@ -31,7 +31,7 @@ assets! {
     "ui.css": "text/css; charset=utf-8",
     "ui.js": SCRIPT,
     "charts.js": SCRIPT,
-    "filter.js": SCRIPT,
+    "completion.js": SCRIPT,
     "keys.js": SCRIPT,
     "live.js": SCRIPT,
     "menus.js": SCRIPT,

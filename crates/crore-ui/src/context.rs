@@ -11,6 +11,7 @@ use maud::{Markup, html};
 use crate::Ui;
 use crate::html::flash::Flash;
 use crate::html::layout::{self, PageFrame};
+use crate::language::Language;
 use crate::links::Links;
 use crate::range::{ChartRange, TimeAxis};
 use crate::text::Texts;
@@ -100,6 +101,11 @@ impl PageContext {
     /// The address of the server, as the visitor knows it.
     pub(crate) fn server_url(&self) -> String {
         self.visitor.server_url()
+    }
+
+    /// The language of the page.
+    pub(crate) fn language(&self) -> Language {
+        self.visitor.language()
     }
 
     /// The time range of charts.

@@ -3,8 +3,8 @@
 use http::header::{COOKIE, SET_COOKIE};
 use http::{HeaderMap, HeaderValue};
 
-/// The session id.
-pub(crate) const SESSION: &str = "crore-session";
+/// The session id. The name ends with the port, see [`session_name`].
+const SESSION: &str = "crore-session";
 /// The language.
 pub(crate) const LANGUAGE: &str = "crore-language";
 /// The theme.
@@ -14,6 +14,17 @@ pub(crate) const RANGE: &str = "crore-range";
 
 /// Preferences are kept for a year.
 const PREFERENCE_SECONDS: u32 = 365 * 24 * 60 * 60;
+
+/// The name of the session cookie at a host. Browsers send a cookie to every port of its host, so that without the port in
+/// the name two servers on one host would log each other out.
+pub(crate) fn session_name(host: &str) -> String {
+    let port = host.rsplit_once(':').map(|(_, port)| port);
+    let is_port = |port: &&str| !port.is_empty() && port.bytes().all(|byte| byte.is_ascii_digit());
+    match port.filter(is_port) {
+        Some(port) => format!("{SESSION}-{port}"),
+        None => SESSION.to_owned(),
+    }
+}
 
 /// The value of a cookie.
 pub(crate) fn cookie<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
@@ -27,6 +38,8 @@ pub(crate) fn cookie<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> 
 pub(crate) struct CookieScope<'a> {
     /// The path of the pages.
     pub(crate) path: &'a str,
+    /// The name of the session cookie.
+    pub(crate) session: &'a str,
     /// Whether the browser sends it over TLS only.
     pub(crate) is_secure: bool,
 }
@@ -37,7 +50,8 @@ impl CookieScope<'_> {
         // The browser forgets it when it is closed; the server forgets it earlier.
         let age = if id.is_some() { "" } else { "; Max-Age=0" };
         let id = id.unwrap_or_default();
-        self.set(headers, &format!("{SESSION}={id}; HttpOnly; SameSite=Strict{age}"));
+        let name = self.session;
+        self.set(headers, &format!("{name}={id}; HttpOnly; SameSite=Strict{age}"));
     }
 
     /// Sets a preference.
@@ -58,6 +72,19 @@ impl CookieScope<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn servers_on_other_ports_have_other_sessions() {
+        for (host, name) in [
+            ("127.0.0.1:9000", "crore-session-9000"),
+            ("[::1]:9001", "crore-session-9001"),
+            ("jobs.example.com", "crore-session"),
+            ("[::1]", "crore-session"),
+            ("a:b", "crore-session"),
+        ] {
+            assert_eq!(session_name(host), name);
+        }
+    }
 
     #[test]
     fn a_cookie_is_found_among_others() {

@@ -84,6 +84,7 @@ fn table(ui: &Ui) -> Router<Ui> {
         .route("/ui/system/tokens",            row(ADMIN,   get(tokens::page).post(tokens::create)))
         .route("/ui/system/tokens/{id}/revoke", row(ADMIN,  get(tokens::ask_revoke).post(tokens::revoke)))
         .route("/ui/system/audit",             row(ADMIN,   get(audit::page)))
+        .route("/ui/complete",                 row(READ,    get(jobs::complete)))
         .route("/ui/live",                     row(READ,    get(live::ticks)))
 }
 

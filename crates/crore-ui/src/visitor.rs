@@ -7,7 +7,7 @@ use crore_api::access::SecureConnection;
 use http::HeaderMap;
 use http::header::HeaderName;
 
-use crate::cookies::{self, CookieScope, cookie};
+use crate::cookies::{self, CookieScope, cookie, session_name};
 use crate::language::Language;
 use crate::links::Links;
 use crate::range::ChartRange;
@@ -25,7 +25,8 @@ struct VisitorFacts {
     theme: Option<Theme>,
     range: ChartRange,
     links: Links,
-    /// The id in the session cookie, which may be unknown.
+    /// The name of the session cookie, and the id in it, which may be unknown.
+    session_name: String,
     session: Option<String>,
     path: String,
     /// The path below `/ui/`, and the query, as they were sent.
@@ -64,16 +65,18 @@ impl Visitor {
             form_urlencoded::parse(query.as_bytes()).into_owned().collect();
         let range = value(&parameters, "range").or_else(|| cookie(headers, cookies::RANGE));
         let language = cookie(headers, cookies::LANGUAGE).and_then(Language::of_code);
+        let session_name = session_name(named_host(request).unwrap_or_default());
         Self(Arc::new(VisitorFacts {
             language: language.unwrap_or_else(|| Language::preferred(headers)),
             theme: cookie(headers, cookies::THEME).and_then(Theme::of_name),
             range: range.and_then(ChartRange::of_name).unwrap_or(ChartRange::Hour),
             links: Links::of(headers),
-            session: cookie(headers, cookies::SESSION).map(str::to_owned),
+            session: cookie(headers, &session_name).map(str::to_owned),
+            session_name,
             path: uri.path().to_owned(),
             page: page(uri),
             parameters,
-            host: host(request),
+            host: named_host(request).unwrap_or("127.0.0.1:9000").to_owned(),
             is_secure: is_secure(request),
             is_live: headers.contains_key(LIVE),
         }))
@@ -136,18 +139,17 @@ impl Visitor {
     }
 
     /// How cookies of this visitor are stored. `path` is that of the pages.
-    pub(crate) fn cookie_scope<'a>(&self, path: &'a str) -> CookieScope<'a> {
-        CookieScope { path, is_secure: self.0.is_secure }
+    pub(crate) fn cookie_scope<'a>(&'a self, path: &'a str) -> CookieScope<'a> {
+        CookieScope { path, session: &self.0.session_name, is_secure: self.0.is_secure }
     }
 }
 
 /// The host that the request names; a plausible one only.
-fn host(request: &Request) -> String {
+fn named_host(request: &Request) -> Option<&str> {
     let header = request.headers().get(http::header::HOST).and_then(|host| host.to_str().ok());
     let named = request.uri().authority().map(http::uri::Authority::as_str).or(header);
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.:[]".contains(&byte);
-    let named = named.filter(|host| !host.is_empty() && host.bytes().all(is_plain));
-    named.unwrap_or("127.0.0.1:9000").to_owned()
+    named.filter(|host| !host.is_empty() && host.bytes().all(is_plain))
 }
 
 fn page(uri: &http::Uri) -> String {

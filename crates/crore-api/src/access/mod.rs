@@ -34,16 +34,20 @@ pub use token::{random, redacted};
 pub use tokens::{any_exist, create, list, remove};
 
 use crate::Fault;
+use crate::mask::MaskedField;
 use crate::scope::{Scope, Scopes};
 use failures::FailureLimiter;
 use tokens::TokenCache;
 
 section! {
-    /// Access of clients that authenticate with a certificate instead of a token.
+    /// Access of clients that authenticate with a certificate instead of a token, and fields that no client may read.
     pub struct Options: Eq = "access" {
         /// Scopes of clients that authenticate with a certificate (see `tls.client-ca`): any of `push`, `work`, `read`,
         /// `operate`, `define` and `admin`.
         certificate_scopes: Scopes = "push,work,read,operate,define,admin",
+        /// Names of payload fields whose values are shown as `***` to every reader, whatever its scopes; workers get the
+        /// values. A name applies at any depth, and the case of its letters does not matter.
+        mask: Vec<MaskedField> = none,
         /// Full access for any caller while there is no token, not only for callers on this machine. Without effect if
         /// jobs can run programs on this machine.
         insecure: bool => false,

@@ -10,6 +10,7 @@ use serde::Serialize;
 use super::Audit;
 use crate::Fault;
 use crate::access::{Caller, Identity, REQUEST_ID, random, redacted};
+use crate::marks::START;
 use crate::scope::Scope;
 use crate::status::response_status;
 
@@ -61,6 +62,21 @@ impl AuditEntry {
             code: None,
             about: None,
             request: request_id(caller.request_id.as_ref()),
+        }
+    }
+
+    /// The entry about a start of the server.
+    pub(crate) fn start(at: Time, version: String) -> Self {
+        Self {
+            at: Moment(at),
+            who: "server".to_owned(),
+            from: String::new(),
+            call: START.to_owned(),
+            needs: None,
+            status: Some(200),
+            code: None,
+            about: Some(version),
+            request: request_id(None),
         }
     }
 

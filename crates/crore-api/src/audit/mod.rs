@@ -1,4 +1,4 @@
-//! Audit log: a line of JSON for each change and each refusal.
+//! Audit log: a line of JSON for each change, each refusal and each start of the server.
 //!
 //! It never contains payloads or secrets. A line is synced to disk before the response of its call is sent. If it
 //! cannot be written, the loss is logged and counted, and the server continues.
@@ -23,7 +23,7 @@ use file::AuditFile;
 pub(crate) use read::{AuditPosition, AuditReader};
 
 section! {
-    /// Audit log: a line of JSON for each change by an operator, and for each refused call.
+    /// Audit log: a line of JSON for each change by an operator, each refused call and each start of the server.
     pub struct Options: Eq = "audit" {
         /// Path of the audit log. Default: no audit log.
         file: Option<PathBuf> = none,

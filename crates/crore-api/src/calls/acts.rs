@@ -63,7 +63,7 @@ impl Api {
         grant: &Grant,
         mut bulk: BulkAction,
     ) -> Result<wire::Progress, Fault> {
-        restrict_bulk(grant, &mut bulk)?;
+        self.restrict_bulk(grant, &mut bulk)?;
         let BulkAction { filter, task, run } = &bulk;
         let caller = grant.who().to_string();
         Ok(progress(self.engine().jobs().by(&caller).run_bulk(filter, task, *run, |_| true).await?))
@@ -75,7 +75,7 @@ impl Api {
         grant: &Grant,
         mut bulk: BulkAction,
     ) -> Result<impl Stream<Item = BulkStep> + use<>, Invalid> {
-        restrict_bulk(grant, &mut bulk)?;
+        self.restrict_bulk(grant, &mut bulk)?;
         let (sender, receiver) = mpsc::unbounded_channel();
         let (engine, caller) = (self.engine().clone(), grant.who().to_string());
         tokio::spawn(async move {
@@ -92,6 +92,16 @@ impl Api {
             let step = receiver.recv().await?;
             Some((step, receiver))
         }))
+    }
+
+    /// Restricts a bulk action to jobs that the caller may touch. Refuses a filter that tests masked fields.
+    pub(super) fn restrict_bulk(
+        &self,
+        grant: &Grant,
+        bulk: &mut BulkAction,
+    ) -> Result<(), Invalid> {
+        restrict(grant, bulk)?;
+        self.mask().check_filter("filter.q", &bulk.filter.search)
     }
 }
 
@@ -122,7 +132,7 @@ fn check_task(grant: &Grant, task: &mut BulkTask) -> Result<(), Invalid> {
 }
 
 /// Restricts a bulk action to jobs that the caller may touch. One that names a queue or kind outside is refused.
-pub(super) fn restrict_bulk(grant: &Grant, bulk: &mut BulkAction) -> Result<(), Invalid> {
+fn restrict(grant: &Grant, bulk: &mut BulkAction) -> Result<(), Invalid> {
     let JobFilter { queue, kind, search, within, .. } = &mut bulk.filter;
     check_names(grant, search)
         .map_err(|invalid| Invalid { field: "filter.q".to_owned(), ..invalid })?;

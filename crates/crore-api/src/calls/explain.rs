@@ -92,7 +92,9 @@ fn reason(reason: &Reason) -> wire::Reason {
                 true => "; one of them can no longer succeed, so the job will be cancelled",
                 false => "",
             };
-            ("waits-for", format!("waiting for {left} of {of} dependencies{broken}"))
+            let of =
+                if *of == 1 { "1 dependency".to_owned() } else { format!("{of} dependencies") };
+            ("waits-for", format!("waiting for {left} of {of}{broken}"))
         }
         Reason::WaitsForEvent { awaited, until } => {
             ("waits-for-event", waits_for_event(awaited, *until))
@@ -101,7 +103,8 @@ fn reason(reason: &Reason) -> wire::Reason {
             let mut detail = format!("due at {}, in {}", Moment(*at), after.roughly());
             if *attempts > 0 {
                 let error = error.as_deref().unwrap_or_default();
-                detail.push_str(&format!(", after {attempts} attempts: {error}"));
+                let plural = if *attempts == 1 { "" } else { "s" };
+                detail.push_str(&format!(", after {attempts} attempt{plural}: {error}"));
             }
             ("due-at", detail)
         }
@@ -119,8 +122,12 @@ fn reason(reason: &Reason) -> wire::Reason {
             ("limit-paused", detail)
         }
         Reason::Behind { jobs, or_more } => {
-            let more = if *or_more { " or more" } else { "" };
-            ("behind", format!("{jobs}{more} jobs of its queue are ahead of it"))
+            let detail = match (*jobs, *or_more) {
+                (1, false) => "1 job of its queue is ahead of it".to_owned(),
+                (n, false) => format!("{n} jobs of its queue are ahead of it"),
+                (n, true) => format!("{n} or more jobs of its queue are ahead of it"),
+            };
+            ("behind", detail)
         }
         Reason::Shared { key, weight, place, keys, or_more } => {
             let (key, more) = (key.as_str(), if *or_more { " or more" } else { "" });

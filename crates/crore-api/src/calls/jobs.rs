@@ -27,21 +27,28 @@ pub struct JobPage {
 
 impl Api {
     /// Lists jobs, page by page. Jobs outside the caller's restriction are left out; a page is short, and has a
-    /// successor, if too many jobs that do not match come before the next one to show.
+    /// successor, if too many jobs that do not match come before the next one to show. A filter cannot test masked fields.
     pub async fn list_jobs(&self, grant: &Grant, which: wire::JobsQuery) -> Result<JobPage, Fault> {
         if let Some(id) = which.client_id.clone() {
             let job = self.by_client_id(&which, id).await?;
             let jobs: Vec<_> = job.filter(|job| grant.covers_job(&job.spec)).into_iter().collect();
-            return Ok(JobPage { scanned: jobs.len(), jobs, next: None });
+            return Ok(JobPage { scanned: jobs.len(), jobs: self.listed(jobs), next: None });
         }
         let filter = list_filter(grant, &which)?;
+        self.mask().check_filter("q", &filter)?;
         let about = filter.to_string();
         let after = which.cursor.map(|text| cursor::decode(&text, &about)).transpose()?;
         let (within, n) = (grant.only().cloned(), which.limit.unwrap_or(PAGE));
         let search = JobSearch { filter, within, after, n, budget: SearchBudget::default() };
         let page = self.engine().search(&search).await.map_err(name_limit)?;
         let next = page.next.map(|position| cursor::encode(position, &about));
-        Ok(JobPage { jobs: page.jobs, next, scanned: page.scanned })
+        Ok(JobPage { jobs: self.listed(page.jobs), next, scanned: page.scanned })
+    }
+
+    /// Jobs as readers may see them.
+    pub(super) fn listed(&self, mut jobs: Vec<Job>) -> Vec<Job> {
+        jobs.iter_mut().for_each(|job| self.mask().mask_job(job));
+        jobs
     }
 
     /// The job with this client id, if it exists.
@@ -68,8 +75,19 @@ impl Api {
         Ok(self.engine().get(JobSelector::Client(client)).await?)
     }
 
-    /// A job, by its id or its client id.
+    /// A job, by its id or its client id, with masked fields.
     pub async fn get_job(
+        &self,
+        grant: &Grant,
+        which: impl Into<JobSelector>,
+    ) -> Result<Job, Fault> {
+        let mut job = self.stored_job(grant, which).await?;
+        self.mask().mask_job(&mut job);
+        Ok(job)
+    }
+
+    /// A job as it is stored: not for readers.
+    pub(super) async fn stored_job(
         &self,
         grant: &Grant,
         which: impl Into<JobSelector>,

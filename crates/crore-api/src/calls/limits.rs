@@ -4,6 +4,7 @@ use crore::store::registry::{RegistryEntry, RegistryValue};
 use crore::store::views::{HeldBack, PausedKey};
 use crore_core::{Name, Span, limit};
 use crore_wire::api::limits::{HeldBackJobs, Limit, Limits, PausedLimitKey};
+use crore_wire::api::marks::{MarkAction, MarkKind};
 use crore_wire::units::{Moment, Period};
 
 use crate::if_match::{IfMatch, Tagged, tag_of};
@@ -64,19 +65,32 @@ impl Api {
     ) -> Result<Tagged<Limit>, Fault> {
         grant.check_unrestricted(LIMITS)?;
         let limit = limit::Limit::parse(text)?;
+        self.mask().check_names("limit", limit.payload_names())?;
         let value = shown(&name, &limit);
+        let before = self.engine().limits().get(&name).await?.as_ref().and_then(limit_of);
         let accepts = |entry: Option<&RegistryEntry>| if_match.accepts(entry);
         if !self.engine().limits().set_if(name.clone(), limit, accepts).await? {
             return Err(IfMatch::failed(&format!("limit `{name}`")));
+        }
+        if before.is_none_or(|before| before.limit != value.limit) {
+            self.mark_limit(grant, &name, MarkAction::Change);
         }
         let tag = self.engine().limits().get(&name).await?.as_ref().map(tag_of);
         Ok(Tagged { value, tag })
     }
 
+    fn mark_limit(&self, grant: &Grant, name: &Name, action: MarkAction) {
+        self.marks().changed(self.now(), (MarkKind::Limit, name), action, grant);
+    }
+
     /// Removes a limit, if it exists.
     pub async fn delete_limit(&self, grant: &Grant, name: Name) -> Result<(), Fault> {
         grant.check_unrestricted(LIMITS)?;
-        self.engine().limits().remove(name).await?;
+        let is_known = self.engine().limits().get(&name).await?.is_some();
+        self.engine().limits().remove(name.clone()).await?;
+        if is_known {
+            self.mark_limit(grant, &name, MarkAction::Remove);
+        }
         Ok(())
     }
 }

@@ -27,7 +27,9 @@ impl Api {
     pub async fn get_event(&self, grant: &Grant, name: Name) -> Result<KeptEvent, Fault> {
         grant.check_unrestricted(EVENTS)?;
         let event = self.engine().events().get(name.clone()).await?;
-        event.ok_or_else(|| Fault::missing(format!("event `{name}`")))
+        let mut event = event.ok_or_else(|| Fault::missing(format!("event `{name}`")))?;
+        event.payload = self.masked(&event.payload);
+        Ok(event)
     }
 
     /// A page of kept events, and the name after which the next one begins.

@@ -10,7 +10,7 @@ use crore_wire::api::act::ActOnAll;
 use crore_wire::api::operations::{Operation, OperationState};
 use crore_wire::units::{Moment, Period};
 
-use super::acts::{BulkAction, restrict_bulk};
+use super::acts::BulkAction;
 use crate::operations::{MAX_KEPT, OperationHandle};
 use crate::{Api, Fault, Grant};
 
@@ -42,7 +42,7 @@ impl Api {
         request: &ActOnAll,
     ) -> Result<BulkPreview, Fault> {
         let mut bulk = BulkAction::try_from(request)?;
-        restrict_bulk(grant, &mut bulk)?;
+        self.restrict_bulk(grant, &mut bulk)?;
         let engine = self.engine();
         let start = engine.status().now();
         let mut is_complete = true;
@@ -74,7 +74,7 @@ impl Api {
         };
         let mut page = self.engine().search(&search).await?;
         page.jobs.retain(|job| filter.matches(job));
-        Ok(page.jobs)
+        Ok(self.listed(page.jobs))
     }
 
     /// Starts an action on all jobs that match, and returns at once.
@@ -84,7 +84,7 @@ impl Api {
         request: &ActOnAll,
     ) -> Result<Operation, Fault> {
         let mut bulk = BulkAction::try_from(request)?;
-        restrict_bulk(grant, &mut bulk)?;
+        self.restrict_bulk(grant, &mut bulk)?;
         if self.is_closing() {
             return Err(Fault::new(Code::Stopping, "the server is shutting down; retry later"));
         }

@@ -8,6 +8,7 @@ use crore::store::views::{JobCount, ShareCount};
 use crore_core::fair::{FairField, FairShare};
 use crore_core::index::MAX_INDEXED_FIELDS;
 use crore_core::{Code, IndexedField, Invalid, Name, QueueIndex};
+use crore_wire::api::marks::{MarkAction, MarkKind};
 use crore_wire::api::queues::{
     ChangeQueue, Drained, Queue, QueueIndexField, QueueShare, Queues, QueuesQuery, ShareSize,
 };
@@ -111,6 +112,14 @@ impl Api {
         }
         let fair = changes.fair.map(|fair| fair.map(share_of).transpose()).transpose()?;
         let index = changes.index.map(|fields| index_of(fields.as_deref())).transpose()?;
+        if let Some(Some(share)) = &fair
+            && let FairField::Field(field) = &share.by
+        {
+            self.mask().check_names("fair.by", field.names())?;
+        }
+        for field in index.iter().flatten().flat_map(|index| index.fields()) {
+            self.mask().check_names("index", field.names())?;
+        }
         let or_unlimited = |n: Option<u64>| n.unwrap_or(u64::MAX);
         let change = move |settings: &mut QueueSettings| {
             settings.keep_done = changes.keep_done.map_or(settings.keep_done, |keep| keep.0);
@@ -124,9 +133,13 @@ impl Api {
                 settings.index.clone_from(index);
             }
         };
+        let before = self.engine().queues().get(name).await?;
         let accepts = |entry: Option<&RegistryEntry>| if_match.accepts(entry);
         if !self.engine().queues().change_if(name.clone(), change, accepts).await? {
             return Err(IfMatch::failed(&format!("queue `{name}`")));
+        }
+        if self.engine().queues().get(name).await? != before {
+            self.mark_queue(grant, name, MarkAction::Change);
         }
         self.get_queue(grant, name).await
     }
@@ -134,14 +147,31 @@ impl Api {
     /// Pauses a queue: its jobs are not delivered; running jobs continue.
     pub async fn pause_queue(&self, grant: &Grant, name: &Name) -> Result<Tagged<Queue>, Fault> {
         grant.check_whole_queue(name)?;
-        self.engine().queues().pause(name.clone()).await?;
+        self.pause_and_mark(grant, name).await?;
         self.get_queue(grant, name).await
+    }
+
+    async fn pause_and_mark(&self, grant: &Grant, name: &Name) -> Result<(), Fault> {
+        let was_paused = self.engine().queues().get(name).await?.paused;
+        self.engine().queues().pause(name.clone()).await?;
+        if !was_paused {
+            self.mark_queue(grant, name, MarkAction::Pause);
+        }
+        Ok(())
+    }
+
+    fn mark_queue(&self, grant: &Grant, name: &Name, action: MarkAction) {
+        self.marks().changed(self.now(), (MarkKind::Queue, name), action, grant);
     }
 
     /// Resumes a queue.
     pub async fn resume_queue(&self, grant: &Grant, name: &Name) -> Result<Tagged<Queue>, Fault> {
         grant.check_whole_queue(name)?;
+        let was_paused = self.engine().queues().get(name).await?.paused;
         self.engine().queues().resume(name.clone()).await?;
+        if was_paused {
+            self.mark_queue(grant, name, MarkAction::Resume);
+        }
         self.get_queue(grant, name).await
     }
 
@@ -154,7 +184,7 @@ impl Api {
     ) -> Result<Drained, Fault> {
         grant.check_whole_queue(&name)?;
         // The queue is paused in any case, even if the wait ends early.
-        self.engine().queues().pause(name.clone()).await?;
+        self.pause_and_mark(grant, &name).await?;
         let drained = tokio::select! {
             drained = self.engine().queues().drain(name, self.bounded_wait(wait)) => drained?,
             () = self.closing() => false,

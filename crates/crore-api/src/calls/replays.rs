@@ -26,15 +26,16 @@ pub struct ReplayCall<'a> {
 
 impl Api {
     /// Pushes a replay of a job, and returns its id and whether it is new. The caller needs to read the original, and to
-    /// push the replay.
+    /// push the replay. A mask in the new payload stands for the value of the original.
     pub async fn replay_job(
         &self,
         grant: &Grant,
         call: ReplayCall<'_>,
     ) -> Result<(JobId, PushStatus), Fault> {
-        let original = self.get_job(grant, call.original).await?;
+        let original = self.stored_job(grant, call.original).await?;
         self.check_original(grant, &original).await?;
         let mut replay = call.edits.replay(&original)?;
+        replay.spec.payload = self.mask().restored(replay.spec.payload, &original.spec.payload);
         inherit(&mut replay.spec, call.context);
         let pushes = self.push(grant, replay.into(), call.key).await?;
         let result = pushes.jobs.into_iter().next();

@@ -124,7 +124,8 @@ impl Api {
         self.check_relations(grant, next).await
     }
 
-    /// Sets a schedule. If the timing is unchanged, its next tick stays, so that a program may set it at every start.
+    /// Sets a schedule. If the timing is unchanged, its next tick stays, so that a program may set it at every start. A mask
+    /// in the payload stands for the value of the schedule that is replaced.
     pub async fn set_schedule(
         &self,
         grant: &Grant,
@@ -143,12 +144,28 @@ impl Api {
         if let Some(next) = &mut job.spec.on_expired {
             self.check_scheduled_follow_up(grant, next).await.map_err(inside_job)?;
         }
+        self.restore_scheduled(&name, &mut job).await?;
         let accepts = |entry: Option<&RegistryEntry>| if_match.accepts(entry);
         let named = (name.clone(), accepts);
         match self.engine().schedules().set_if(named, timing, missed.into(), job).await? {
             true => Ok(()),
             false => Err(IfMatch::failed(&format!("schedule `{name}`"))),
         }
+    }
+
+    /// A mask in the payload stands for the value of the schedule that is replaced.
+    async fn restore_scheduled(&self, name: &Name, job: &mut NewJob) -> Result<(), Fault> {
+        let entry = self.engine().schedules().get(name).await?;
+        let Some(RegistryValue::Schedule(before)) = entry.map(|entry| entry.value) else {
+            return Ok(());
+        };
+        let (spec, before) = (&mut job.spec, &before.job.spec);
+        spec.payload = self.mask().restored(spec.payload.clone(), &before.payload);
+        if let (Some(next), Some(before)) = (&mut spec.on_expired, &before.on_expired) {
+            let payload = next.spec.payload.clone();
+            next.spec.payload = self.mask().restored(payload, &before.spec.payload);
+        }
+        Ok(())
     }
 
     /// Removes a schedule, if it exists. Jobs that it pushed stay.
@@ -242,7 +259,8 @@ impl Api {
 
     fn schedule_of(&self, entry: RegistryEntry) -> Option<ScheduleView> {
         let tag = tag_of(&entry);
-        let RegistryValue::Schedule(schedule) = entry.value else { return None };
+        let RegistryValue::Schedule(mut schedule) = entry.value else { return None };
+        self.mask().mask_new_job(&mut schedule.job);
         let next = self.engine().schedules().preview(&schedule.timing, 1).pop();
         let next_at = next.filter(|_| !schedule.paused);
         Some(ScheduleView { name: entry.name, schedule, next_at, tag })

@@ -81,6 +81,17 @@ impl SearchFilter {
         parse::parse(field, text)
     }
 
+    /// The names in the paths of all payload fields that the filter tests.
+    pub fn payload_names(&self) -> impl Iterator<Item = &str> {
+        let fields = self.terms.iter().filter_map(|term| match &term.test {
+            FilterTest::Payload(field, _)
+            | FilterTest::PayloadText(field, _)
+            | FilterTest::PayloadOrder(field, ..) => Some(field),
+            _ => None,
+        });
+        fields.flat_map(crate::limit::JobField::names)
+    }
+
     /// Whether the filter has no terms, and so matches every job.
     pub const fn is_empty(&self) -> bool {
         self.terms.is_empty()

@@ -18,6 +18,20 @@ impl JobField {
     pub fn parse(text: &str) -> Result<Self, Invalid> {
         super::parse::parse_field(text)
     }
+
+    /// The names in the path of a payload field.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        let steps: &[PathStep] = if let Self::Payload(path) = self { &path.0 } else { &[] };
+        names_in(steps)
+    }
+}
+
+/// The names in a path.
+pub(super) fn names_in(steps: &[PathStep]) -> impl Iterator<Item = &str> {
+    steps.iter().filter_map(|step| match step {
+        PathStep::Name(name) => Some(&**name),
+        PathStep::Index(_) => None,
+    })
 }
 
 /// The path of a value in a payload: 1 to 64 steps. Created by the parser only.

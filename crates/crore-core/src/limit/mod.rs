@@ -95,6 +95,14 @@ impl Limit {
         parse::parse(text)
     }
 
+    /// The names in the paths of all payload fields that the limit uses.
+    pub fn payload_names(&self) -> impl Iterator<Item = &str> {
+        let mut paths = Vec::new();
+        self.matcher.collect_paths(&mut paths);
+        self.per.iter().chain(&self.cost).for_each(|field| field.collect_path(&mut paths));
+        paths.into_iter().flat_map(field::names_in)
+    }
+
     /// Validates that the limit can be written as text. Every parsed limit can.
     pub fn check(&self) -> Result<(), Invalid> {
         let invalid = |code, message: String| Err(Invalid::new(code, "limit", message));

@@ -6,6 +6,7 @@ use crore_api::calls::JobPage;
 use crore_api::negotiation::Responder;
 use crore_api::params::{PathParam, QueryParams};
 use crore_api::{Api, Fault, Grant, ResponseRoom};
+use crore_wire::api::diff::JobDiff;
 use crore_wire::api::job::{Explanation, Job, JobView, Jobs, JobsQuery};
 
 /// Lists jobs, without their payloads. A filter in `q` searches by any field; state, queue, kind, ids and times are
@@ -47,6 +48,22 @@ pub(super) async fn get(
 
 /// About the size of a response with a job, without its payload.
 const JOB_BYTES: usize = 1024;
+
+/// Compares the payload of a job with that of the newest other job of its queue and kind that is done, field by field,
+/// and the versions of their workers.
+#[utoipa::path(
+    get, path = "/v1/jobs/{id}/diff", operation_id = "diffJob", tag = "jobs",
+    params(("id" = crore_wire::api::JobPathId, Path, description = "The job.")),
+    responses((status = 200, description = "The fields that differ.", body = JobDiff)),
+)]
+pub(super) async fn diff(
+    State(api): State<Api>,
+    grant: Grant,
+    reply: Responder,
+    id: PathParam,
+) -> Result<Response, Fault> {
+    Ok(reply.ok(&api.diff_job(&grant, id.job()?).await?))
+}
 
 /// Explains why a job is not running.
 #[utoipa::path(

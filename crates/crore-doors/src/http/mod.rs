@@ -15,6 +15,7 @@ mod health;
 mod info;
 mod jobs;
 mod limits;
+mod marks;
 mod metrics;
 mod named_events;
 mod notes;
@@ -76,6 +77,7 @@ fn table(api: &Api) -> OpenApiRouter<Api> {
         .routes(row(OPERATE, routes!(act::retry)))
         .routes(row(PUSH,    routes!(replay::replay)))
         .routes(row(RESULT,  routes!(results::result)))
+        .routes(row(READ,    routes!(jobs::diff)))
         .routes(row(READ,    routes!(jobs::explain)))
         .routes(row(READ,    routes!(complete::complete)))
         .routes(row(READ,    routes!(errors::list)))
@@ -126,6 +128,7 @@ fn table(api: &Api) -> OpenApiRouter<Api> {
         .routes(row(READ,    routes!(info::storage)))
         .routes(row(READ,    routes!(stats::counts)))
         .routes(row(READ,    routes!(stats::stats)))
+        .routes(row(READ,    routes!(marks::list)))
         .routes(row(READ,    routes!(events::listen)))
         .routes(row(PUSH,    routes!(named_events::send)))
         .routes(row(READ,    routes!(named_events::get)))

@@ -39,7 +39,9 @@ async fn look_up(
         (kind_key, value(&job.spec.kind)),
         ("status", value(&job.live.state)),
     ]);
-    body.extend(payload(&job.spec.payload).map(|payload| ("payload", payload)));
+    body.extend(
+        payload(&doors.api().masked(&job.spec.payload)).map(|payload| ("payload", payload)),
+    );
     json(StatusCode::OK, &body)
 }
 

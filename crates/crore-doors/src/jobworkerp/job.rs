@@ -145,7 +145,7 @@ fn to_message(job: &Stored, workers: &WorkerDirectory) -> Option<Job> {
     let is_running = job.live.state == State::Running;
     let data = JobData {
         worker_id: worker_id(owner.id),
-        arg: job.spec.payload.bytes.to_vec(),
+        arg: workers.masked_argument(job),
         uniq_key: key(job.spec.unique.as_deref()),
         enqueue_time: job.live.pushed_at.as_millis(),
         grabbed_until_time: Some(if is_running { job.live.lease_until.as_millis() } else { 0 }),

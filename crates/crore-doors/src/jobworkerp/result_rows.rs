@@ -37,7 +37,7 @@ pub(super) const fn job_of(number: i64) -> i64 {
 pub(super) fn last(job: &Job, workers: &WorkerDirectory, now: Time) -> Option<JobResult> {
     let owner = workers.worker_of(job)?;
     let row = rows(job).into_iter().next().filter(|row| row.is_last)?;
-    Some(to_message(job, &owner, row, now))
+    Some(to_message(job, (&owner, workers.masked_argument(job)), row, now))
 }
 
 /// Results of a job that its worker stores, newest first.
@@ -50,7 +50,8 @@ pub(super) fn stored(job: &Job, workers: &WorkerDirectory, now: Time) -> Vec<Job
         _ => failure && row.attempt.is_some(),
     };
     let stored = rows(job).into_iter().filter(is_stored);
-    stored.map(|row| to_message(job, &owner, row, now)).collect()
+    let arg = workers.masked_argument(job);
+    stored.map(|row| to_message(job, (&owner, arg.clone()), row, now)).collect()
 }
 
 /// Which results a worker stores: success, failure. For a deleted worker, what the job itself retains.
@@ -121,7 +122,12 @@ fn counts(job: &Job, attempt: &Attempt) -> bool {
     }
 }
 
-fn to_message(job: &Job, owner: &JobWorker<'_>, row: ResultRow<'_>, now: Time) -> JobResult {
+fn to_message(
+    job: &Job,
+    (owner, arg): (&JobWorker<'_>, Vec<u8>),
+    row: ResultRow<'_>,
+    now: Time,
+) -> JobResult {
     let status = if row.is_last { final_status(job) } else { ResultStatus::ErrorAndRetry };
     let items = match status {
         ResultStatus::Success => items(job, now),
@@ -133,7 +139,7 @@ fn to_message(job: &Job, owner: &JobWorker<'_>, row: ResultRow<'_>, now: Time) -
         job_id: to_job_id(job.id),
         worker_id: worker_id(owner.id),
         worker_name: owner.name.to_string(),
-        arg: job.spec.payload.bytes.to_vec(),
+        arg,
         uniq_key: key(job.spec.unique.as_deref()),
         status: status.into(),
         output: Some(ResultOutput { items }),

@@ -1,6 +1,7 @@
 //! The current workers, read for each call; nothing is cached.
 
 use crore::handlers::{HandlersByKind, StoredHandler};
+use crore_api::Api;
 use crore_core::handler::{self, HANDLER_LABEL};
 use crore_core::{Handler, Job, Name};
 use crore_wire::grpc::jobworkerp::data::WorkerId;
@@ -20,7 +21,7 @@ pub(super) const BUSY: &str = "too many concurrent changes: try again";
 
 /// All workers.
 #[derive(Debug, Clone)]
-pub(super) struct WorkerDirectory(HandlersByKind);
+pub(super) struct WorkerDirectory(HandlersByKind, Api);
 
 /// The worker of a job, which may have been deleted.
 #[derive(Debug, Clone)]
@@ -32,7 +33,13 @@ pub(super) struct JobWorker<'a> {
 
 impl WorkerDirectory {
     pub(super) async fn load(doors: &Doors) -> Result<Self, Status> {
-        Ok(Self(doors.engine().handlers().list().await.map_err(failed)?))
+        let handlers = doors.engine().handlers().list().await.map_err(failed)?;
+        Ok(Self(handlers, doors.api().clone()))
+    }
+
+    /// The argument of a job, with masked fields.
+    pub(super) fn masked_argument(&self, job: &Job) -> Vec<u8> {
+        self.1.masked(&job.spec.payload).bytes.to_vec()
     }
 
     /// All workers, with the built-in one.

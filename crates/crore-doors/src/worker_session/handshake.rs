@@ -161,6 +161,7 @@ pub(super) async fn register_worker(
     let (held, foreign) = covered(engine, &grant, &profile.held).await?;
     let incarnation = Arc::new(Incarnation::new(&profile, engine.status().now()));
     doors.sessions().register(&incarnation);
+    doors.api().worker_connected(incarnation.worker(), &incarnation.shown());
     let mut response = reconcile_leases(engine, &incarnation, &held).await;
     if let Ok(message) = &mut response {
         message.lost.extend(foreign);

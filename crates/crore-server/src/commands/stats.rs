@@ -1,4 +1,4 @@
-//! `crore stats`: counts and latencies of jobs, over time or by queue and kind.
+//! `crore stats`: counts and latencies of jobs, over time or by queue and kind; marks that may explain them.
 
 use std::process::ExitCode;
 
@@ -28,6 +28,9 @@ pub(crate) struct StatsArgs {
     /// Count by minute: without --since, the last 60 minutes with any activity
     #[arg(long)]
     minutes: bool,
+    /// List restarts of the server, deploys of workers, and changes of queues and limits instead
+    #[arg(long, conflicts_with_all = ["queue", "kind", "minutes", "by"])]
+    marks: bool,
     /// Grouping of the rows
     #[arg(long, value_enum, default_value_t)]
     by: StatsGrouping,
@@ -77,6 +80,9 @@ const COLUMNS: &[Column] = &[
 ];
 
 pub(crate) fn run(mut call: CommandContext, args: &StatsArgs) -> anyhow::Result<ExitCode> {
+    if args.marks {
+        return marks(&mut call, args.since);
+    }
     let step = if args.minutes { "minute" } else { step_since(args.since) };
     let from = args.since.map(|since| Moment(SystemClock.now().before(since.0)).to_string());
     let query = [
@@ -94,6 +100,22 @@ pub(crate) fn run(mut call: CommandContext, args: &StatsArgs) -> anyhow::Result<
     rows.iter_mut().for_each(|row| name_other(row, args.by));
     let columns = [args.by.columns(), COLUMNS].concat();
     call.out.rows(&columns, &rows)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+const MARK_COLUMNS: &[Column] = &[
+    ("AT", "/at"),
+    ("MARK", "/mark"),
+    ("NAMES", "/names"),
+    ("ACTION", "/action"),
+    ("VERSION", "/version"),
+    ("BY", "/by"),
+];
+
+fn marks(call: &mut CommandContext, since: Option<Period>) -> anyhow::Result<ExitCode> {
+    let from = since.map(|since| Moment(SystemClock.now().before(since.0)).to_string());
+    let found = call.client.get(&with_query("/v1/marks", &[("from", from)]))?;
+    call.out.rows(MARK_COLUMNS, &list_field(found, "marks"))?;
     Ok(ExitCode::SUCCESS)
 }
 

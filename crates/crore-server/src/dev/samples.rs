@@ -1,5 +1,5 @@
 //! Sample definitions and jobs of `crore dev`, so that the pages of the Web UI and the lists of the command line have
-//! something to show: also errors, limits that hold jobs back, and jobs that wait. There is no sample handler.
+//! something to show: also errors, limits that hold jobs back, jobs that wait, and handlers.
 
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
@@ -11,16 +11,17 @@ use crore::core::job::DependencyCondition;
 use crore::core::limit::Limit;
 use crore::core::push::{GroupRef, NewDependency, NewDependencyTarget, NewGroup};
 use crore::core::schedule::{Missed, Timing};
-use crore::core::{Batch, Name, NewJob, Payload, Spec};
+use crore::core::{Batch, Handler, Name, NewJob, Payload, Span, Spec};
 use crore::store::registry::QueueSettings;
 use crore::{Engine, Push, Work, block_on};
+use serde_json::{Value, json};
 
 /// Interval between sample jobs.
 const PUSH_INTERVAL: Duration = Duration::from_millis(400);
 const HOUR: Duration = Duration::from_secs(60 * 60);
 const TENANTS: [&str; 3] = ["acme", "globex", "initech"];
 
-/// Creates limits, a shared queue, schedules, and jobs that wait.
+/// Creates limits, a shared queue, schedules, handlers, and jobs that wait.
 pub(super) async fn create(engine: &Engine) -> Result<(), crore::Error> {
     for (name, limit) in [
         ("two-thumbnails", r#"where kind = "thumbnail" concurrency 2"#),
@@ -40,6 +41,15 @@ pub(super) async fn create(engine: &Engine) -> Result<(), crore::Error> {
         let job = spec("reports", "report", &format!(r#"{{"about": "{about}"}}"#))?;
         let name = Name::new("schedule", name)?;
         engine.schedules().set(name, timing, Missed::Skip, job.into()).await?;
+    }
+    for (kind, program, args) in
+        [("words", "wc", json!(["-w"])), ("greet", "echo", json!(["hello"]))]
+    {
+        let settings = json!({ "program": program, "args": args });
+        let Value::Object(settings) = settings else { continue };
+        let mut handler = Handler::new(Name::new("runner", "command")?, settings);
+        handler.timeout = Some(Span::from_secs(10));
+        engine.handlers().set(Name::new("kind", kind)?, handler).await?;
     }
     sample(engine, "shop", "ship", r#"{"order": 17}"#).wait_for("order-17-paid").wait()?;
     sample(engine, "shop", "remind", r#"{"order": 16}"#).after(2 * HOUR).wait()?;
@@ -79,6 +89,10 @@ pub(super) fn push(engine: &Engine, stopped: &Receiver<()>) {
             7 => {
                 let json = format!(r#"{{"tenant": "{tenant}", "rows": {}}}"#, 1000 + n);
                 sample(engine, "imports", "import", &json).label("tenant", tenant).attempts(3)
+            }
+            5 => {
+                let json = format!(r#""the words of document {n}""#);
+                sample(engine, "default", "words", &json).keep_result(HOUR)
             }
             _ => {
                 let json = format!(r#"{{"image": "cat-{n}.png", "width": 320}}"#);

@@ -16,6 +16,11 @@ fn jobs_flow_and_nothing_is_left_behind() {
     });
     let queues = server.run(&["queue", "ls"]).success();
     assert!(queues.contains("mail"), "{queues}");
+    eventually(LONG, || {
+        let done = server.run(&["job", "ls", "kind:words state:done"]).success();
+        done.contains("words").then_some(()).ok_or(done)
+    });
+    assert!(server.run(&["handler", "ls"]).success().contains("greet"));
     server.signal("INT");
     assert!(server.wait().success(), "{}", server.log());
     assert_eq!(std::fs::read_dir(dir.path()).expect("a directory").count(), 0);

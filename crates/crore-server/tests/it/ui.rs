@@ -93,6 +93,30 @@ fn people_find_what_is_wrong_and_put_it_right() {
 }
 
 #[test]
+fn features_of_pages_work_in_a_browser() {
+    let Some(home) = browser() else { return };
+    let dir = dir();
+    let server = Server::start(dir.path(), &["--set", "access.mask=card"]);
+    push_samples(&server);
+    server.post("/v1/jobs", &json!({ "kind": "import", "queue": "imports" }));
+    server.post(
+        "/v1/jobs",
+        &json!({ "kind": "pay", "queue": "pay", "payload": { "amount": 10, "card": "4111" } }),
+    );
+    let fetch = json!({ "queues": ["mail"], "worker": "postman" });
+    let good = &server.post("/v1/fetch", &fetch)["jobs"][0];
+    let report = json!({ "id": good["id"], "delivery": good["delivery"], "outcome": "done" });
+    server.post("/v1/finish", &json!({ "jobs": [report] }));
+    let mut node = Command::new("node");
+    node.arg(format!("{SCRIPTS}/walks_features.mjs")).arg(&home).arg(server.url());
+    let done = node.output().expect("node runs");
+    let seen: Value = serde_json::from_slice(&done.stdout).expect("one line of JSON");
+    assert_eq!(seen["faults"], json!([]));
+    assert_eq!(seen["walks"], json!(["completion", "diff", "marks", "mask"]));
+    server.stop_soon();
+}
+
+#[test]
 #[ignore = "every page at three widths in both themes, checked by axe-core: run before a release"]
 fn pages_have_no_serious_finding_at_any_width() {
     let Some(home) = browser() else { return };

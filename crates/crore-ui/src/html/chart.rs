@@ -1,6 +1,6 @@
 //! Line charts, drawn on the server. A script shows the values under the pointer.
 
-use crore_core::Span;
+use crore_core::{Span, Time};
 use crore_wire::units::Moment;
 use maud::{Markup, html};
 
@@ -67,6 +67,38 @@ impl ChartUnit {
     }
 }
 
+/// A thin vertical line at the time of something that may explain the values.
+#[derive(Debug)]
+pub(crate) struct ChartMark {
+    /// When it happened.
+    pub(crate) at: Time,
+    /// Its style: the suffix of a class `m-…`.
+    pub(crate) style: &'static str,
+    /// What happened.
+    pub(crate) title: String,
+}
+
+impl ChartMark {
+    /// Its horizontal position on an axis.
+    fn x(&self, axis: &TimeAxis) -> f64 {
+        let length = axis.bucket.as_millis() * (axis.buckets as u64).saturating_sub(1).max(1);
+        let after = self.at.since(axis.from).as_millis().min(length);
+        after as f64 / length.max(1) as f64 * WIDTH
+    }
+
+    fn show(&self, axis: &TimeAxis) -> Markup {
+        let x = format!("{:.1}", self.x(axis));
+        html! {
+            g class={ "mark m-" (self.style) } {
+                title { (self.title) }
+                // A line of one pixel is hard to point at.
+                line.hit x1=(x) x2=(x) y1="0" y2=(HEIGHT) {}
+                line x1=(x) x2=(x) y1="0" y2=(HEIGHT) {}
+            }
+        }
+    }
+}
+
 /// A chart.
 #[derive(Debug)]
 pub(crate) struct Chart<'a> {
@@ -76,6 +108,8 @@ pub(crate) struct Chart<'a> {
     pub(crate) lines: &'a [ChartLine<'a>],
     /// The unit of all lines.
     pub(crate) unit: ChartUnit,
+    /// Its marks, which are on the axis.
+    pub(crate) marks: &'a [ChartMark],
 }
 
 impl Chart<'_> {
@@ -101,6 +135,7 @@ impl Chart<'_> {
                         @for y in [0.5, HEIGHT / 2.0, HEIGHT - 0.5] {
                             line.grid x1="0" x2=(WIDTH) y1=(y) y2=(y) {}
                         }
+                        @for mark in self.marks { (mark.show(axis)) }
                         @for line in self.lines {
                             path class={ "line l-" (line.color) } d=(path(&line.values, top))
                                 data-values=(joined(&line.values)) {}
@@ -180,6 +215,18 @@ mod tests {
         assert_eq!(path(&[Some(0.0), Some(10.0)], 10.0), "M0.0 119.0L600.0 1.0");
         assert_eq!(path(&[Some(10.0), None, Some(10.0)], 10.0), "M0.0 1.0h0M600.0 1.0h0");
         assert_eq!(path(&[], 10.0), "");
+    }
+
+    #[test]
+    fn a_mark_is_at_its_time() {
+        let now = Time::from_millis(1_795_000_123_456);
+        let axis = TimeAxis::new(crate::range::ChartRange::Hour, now);
+        let at = |at: Time| ChartMark { at, style: "start", title: String::new() }.x(&axis);
+        let half = axis.bucket.as_millis() * (axis.buckets as u64 - 1) / 2;
+        let middle = axis.from.after(Span::from_millis(half));
+        for (time, x) in [(axis.from, 0.0), (middle, WIDTH / 2.0), (now, WIDTH)] {
+            assert!((at(time) - x).abs() < 1.0, "{x}: {}", at(time));
+        }
     }
 
     #[test]

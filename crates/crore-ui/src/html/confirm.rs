@@ -1,10 +1,13 @@
 //! The page that asks before a destructive action. It names the thing and the number of jobs; above [`MAX_UNTYPED`] the
 //! number has to be typed.
 
+use axum::response::Response;
 use crore_core::{Code, Invalid};
 use maud::{Markup, html};
 
 use super::format::grouped;
+use super::layout::PageFrame;
+use super::rail::NavItem;
 use crate::context::PageContext;
 use crate::form::PostedForm;
 use crate::text::fill;
@@ -33,7 +36,34 @@ pub(crate) struct Confirmation<'a> {
     pub(crate) back: &'a str,
 }
 
-impl Confirmation<'_> {
+/// The texts of a question.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct QuestionTexts<'a> {
+    /// The question.
+    pub(crate) question: &'a str,
+    /// The consequences.
+    pub(crate) detail: &'a str,
+    /// The text of the button.
+    pub(crate) button: &'a str,
+}
+
+impl<'a> Confirmation<'a> {
+    /// A question about one thing, such as a queue: its answer is posted to `action`, and `back` is the page of the thing.
+    pub(crate) const fn about(
+        texts: QuestionTexts<'a>,
+        action: &'a str,
+        back: &'a str,
+        is_danger: bool,
+    ) -> Self {
+        let QuestionTexts { question, detail, button } = texts;
+        Self { question, detail, action, fields: &[], button, is_danger, jobs: 0, back }
+    }
+
+    /// The page of the question.
+    pub(crate) fn page(&self, cx: &PageContext, section: NavItem) -> Response {
+        cx.page(&PageFrame::still(section, self.question), &self.show(cx))
+    }
+
     /// The question and its form.
     pub(crate) fn show(&self, cx: &PageContext) -> Markup {
         let class = if self.is_danger { "danger" } else { "primary" };

@@ -3,6 +3,7 @@
 use crore_api::Fault;
 use maud::{Markup, html};
 
+use super::api_text::english;
 use super::format::visible;
 use crate::text::Texts;
 
@@ -60,7 +61,7 @@ pub(crate) fn fault_message(fault: &Fault) -> Markup {
     html! {
         p.flash.bad role="alert" {
             @if let Some(field) = &fault.problem().field { code { (visible(field)) } ": " }
-            (visible(&fault.problem().detail))
+            (english(&fault.problem().detail))
         }
     }
 }

@@ -1,5 +1,6 @@
 //! The pieces that pages are made of.
 
+pub(crate) mod api_text;
 pub(crate) mod chart;
 pub(crate) mod confirm;
 pub(crate) mod copy;
@@ -9,6 +10,7 @@ pub(crate) mod format;
 pub(crate) mod icon;
 pub(crate) mod json_tree;
 pub(crate) mod layout;
+pub(crate) mod pause;
 pub(crate) mod payload;
 pub(crate) mod rail;
 pub(crate) mod sparkline;

@@ -5,6 +5,7 @@ use crore_api::{Fault, status};
 use crore_core::Code;
 use maud::{DOCTYPE, Markup, html};
 
+use crate::html::api_text::english;
 use crate::html::format::visible;
 use crate::html::layout::{self, PageFrame};
 use crate::text::Texts;
@@ -17,7 +18,7 @@ pub(crate) fn page(visitor: &Visitor, fault: &Fault) -> Response {
         section.problem {
             p.code { (problem.status) " · " (problem.code) }
             h1 { (title(text, fault)) }
-            p { (visible(&problem.detail)) }
+            p { (english(&problem.detail)) }
             @if let Some(field) = &problem.field { p { (text.field) ": " code { (visible(field)) } } }
             p { (advice(text, fault)) }
             div.buttons {

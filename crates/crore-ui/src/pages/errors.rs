@@ -6,6 +6,7 @@ use crore_api::{Fault, Scope};
 use crore_wire::api::errors::{ErrorGroup, ErrorsQuery};
 use maud::{Markup, html};
 
+use super::job_diff::difference;
 use crate::Ui;
 use crate::context::{PageContext, PageResult};
 use crate::html::empty;
@@ -151,6 +152,10 @@ async fn example(ui: &Ui, cx: &PageContext, group: &ErrorGroup) -> Result<Markup
         Err(fault) if fault.code() == crore_core::Code::NotFound => None,
         Err(fault) => return Err(fault),
     };
+    let diff = match &job {
+        Some(job) => Some(ui.api().diff_job(&cx.grant, job.id).await?),
+        None => None,
+    };
     Ok(html! {
         section.failure {
             h2 { (text.example) " " a href=(cx.links.job(id)) { span.id { (id) } } }
@@ -163,5 +168,6 @@ async fn example(ui: &Ui, cx: &PageContext, group: &ErrorGroup) -> Result<Markup
                 None => p.hint { (text.example_gone) },
             }
         }
+        @if let Some(diff) = &diff { (difference(cx, diff)) }
     })
 }

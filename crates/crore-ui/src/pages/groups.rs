@@ -12,7 +12,7 @@ use super::group_graph::graph;
 use crate::Ui;
 use crate::context::{PageContext, PageResult};
 use crate::form::PostedForm;
-use crate::html::confirm::Confirmation;
+use crate::html::confirm::{Confirmation, QuestionTexts};
 use crate::html::empty;
 use crate::html::flash::Flash;
 use crate::html::format::{excerpt, grouped, number};
@@ -138,17 +138,13 @@ pub(crate) async fn ask_seal(State(ui): State<Ui>, cx: PageContext, id: PathPara
     let group = ui.api().get_group(&cx.grant, id).await?;
     let question = fill(cx.text.ask_seal, &[&id]);
     let link = cx.links.item("groups", &id.to_string());
-    let confirmation = Confirmation {
+    let texts = QuestionTexts {
         question: &question,
         detail: &fill(cx.text.seal_effect, &[&grouped(group.size)]),
-        action: &format!("{link}/seal"),
-        fields: &[],
         button: cx.text.seal,
-        is_danger: false,
-        jobs: 0,
-        back: &link,
     };
-    Ok(cx.page(&PageFrame::still(NavItem::Groups, &question), &confirmation.show(&cx)))
+    let action = format!("{link}/seal");
+    Ok(Confirmation::about(texts, &action, &link, false).page(&cx, NavItem::Groups))
 }
 
 /// Seals a group.

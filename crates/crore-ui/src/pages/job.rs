@@ -11,9 +11,11 @@ use crore_wire::api::notes::Notes;
 use http::header::{CONTENT_DISPOSITION, CONTENT_TYPE};
 use maud::{Markup, html};
 
+use super::job_diff::difference;
 use super::job_tabs::{JobDetails, JobTab, tabs};
 use crate::Ui;
 use crate::context::{PageContext, PageResult};
+use crate::html::api_text::reason;
 use crate::html::format::{excerpt, visible};
 use crate::html::icon::{Icon, icon};
 use crate::html::layout::PageFrame;
@@ -30,6 +32,9 @@ pub(crate) async fn page(State(ui): State<Ui>, cx: PageContext, id: PathParam) -
         Some(_) => None,
         None => Some(api.explain_job(&cx.grant, id).await?),
     };
+    let has_failed =
+        job.state != JobState::Done && job.history.iter().any(|attempt| attempt.error.is_some());
+    let diff = if has_failed { Some(api.diff_job(&cx.grant, id).await?) } else { None };
     let tab = cx.parameter("tab").and_then(JobTab::of_name).unwrap_or_default();
     let details = JobDetails { stored, job, notes };
     let body = tabs(&ui, &cx, &details, tab).await?;
@@ -43,6 +48,7 @@ pub(crate) async fn page(State(ui): State<Ui>, cx: PageContext, id: PathParam) -
             (failure(&cx, job))
             (progress(notes))
         }
+        @if let Some(diff) = &diff { (difference(&cx, diff)) }
         (body)
     };
     let title = format!("{} {}", job.kind, job.id);
@@ -132,7 +138,7 @@ fn reasons(cx: &PageContext, explanation: &Explanation) -> Markup {
             section.why {
                 h2 { (cx.text.why_waiting) }
                 @if explanation.reasons.is_empty() { p { (cx.text.next_fetch) } }
-                ul { @for reason in &explanation.reasons { li { (visible(&reason.detail)) } } }
+                ul { @for one in &explanation.reasons { li { (reason(cx, &one.reason, &one.detail)) } } }
             }
         }
     }

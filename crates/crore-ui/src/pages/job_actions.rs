@@ -17,7 +17,8 @@ use maud::{Markup, html};
 use crate::Ui;
 use crate::context::{PageContext, PageResult};
 use crate::form::PostedForm;
-use crate::html::confirm::Confirmation;
+use crate::html::api_text::english;
+use crate::html::confirm::{Confirmation, QuestionTexts};
 use crate::html::flash::Flash;
 use crate::html::format::visible;
 use crate::html::layout::PageFrame;
@@ -84,17 +85,8 @@ fn ask(
     (question, detail, button): (&str, &str, &str),
 ) -> Response {
     let (back, link) = (cx.links.job(id), cx.links.to(&format!("jobs/{id}/{action}")));
-    let confirmation = Confirmation {
-        question,
-        detail,
-        action: &link,
-        fields: &[],
-        button,
-        is_danger: true,
-        jobs: 1,
-        back: &back,
-    };
-    cx.page(&PageFrame::still(NavItem::Jobs, question), &confirmation.show(cx))
+    let texts = QuestionTexts { question, detail, button };
+    Confirmation::about(texts, &link, &back, true).page(cx, NavItem::Jobs)
 }
 
 /// The form that changes queue, priority and start of a job.
@@ -193,7 +185,7 @@ fn replay_form(
         @if let Some(fault) = fault {
             p.flash.bad role="alert" {
                 @if let Some(field) = &fault.problem().field { code { (visible(field)) } ": " }
-                (visible(&fault.problem().detail))
+                (english(&fault.problem().detail))
             }
         }
         p.hint { (text.replay_hint) }

@@ -8,12 +8,15 @@ use crore_api::{Fault, Scope};
 use crore_core::Job;
 use crore_wire::Format;
 use crore_wire::api::Problem;
+use crore_wire::api::complete::CompleteQuery;
 use crore_wire::api::enums;
 use crore_wire::api::job::{self as wire, JobView, JobsQuery};
+use http::header::CONTENT_TYPE;
 use maud::{Markup, html};
 
 use crate::Ui;
 use crate::context::{PageContext, PageResult};
+use crate::html::api_text::english;
 use crate::html::empty;
 use crate::html::format::{excerpt, number, visible};
 use crate::html::layout::PageFrame;
@@ -71,6 +74,15 @@ pub(crate) async fn page(State(ui): State<Ui>, cx: PageContext) -> PageResult {
         }
     };
     Ok(cx.page(&PageFrame::new(NavItem::Jobs, cx.text.jobs), &content))
+}
+
+/// Suggestions for a filter that is being typed.
+pub(crate) async fn complete(State(ui): State<Ui>, cx: PageContext) -> PageResult {
+    let q = cx.parameter("q").unwrap_or_default().to_owned();
+    let at = cx.parameter("at").and_then(|at| at.parse().ok());
+    let completion = ui.api().complete(&cx.grant, &CompleteQuery { q, at }).await?;
+    let text = serde_json::to_string(&completion).unwrap_or_default();
+    Ok(([(CONTENT_TYPE, "application/json")], text).into_response())
 }
 
 fn head(cx: &PageContext, filter: &ListFilter<'_>) -> Markup {
@@ -168,7 +180,7 @@ fn filter_error(cx: &PageContext, q: &str, problem: &Problem) -> Markup {
     html! {
         div.problem role="alert" {
             @if problem.at.is_some() { pre.caret { (visible(q)) "\n" b { (marked) } } }
-            p { (visible(&problem.detail)) }
+            p { (english(&problem.detail)) }
             p.hint { (cx.text.filter_hint) " " code { "state:dead kind:mail* payload.to=ada error~timeout age>1h" } }
         }
     }

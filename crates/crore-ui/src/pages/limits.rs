@@ -12,7 +12,7 @@ use maud::{Markup, html};
 use crate::Ui;
 use crate::context::{PageContext, PageResult};
 use crate::form::PostedForm;
-use crate::html::confirm::Confirmation;
+use crate::html::confirm::{Confirmation, QuestionTexts};
 use crate::html::empty;
 use crate::html::flash::{Flash, fault_message};
 use crate::html::format::{excerpt, grouped, number, span, visible};
@@ -244,17 +244,13 @@ pub(crate) async fn ask_delete(
     let limit = ui.api().get_limit(&cx.grant, &name.name("limit")?).await?.value;
     let question = fill(cx.text.ask_delete_limit, &[&limit.name]);
     let link = cx.links.item("limits", &limit.name);
-    let confirmation = Confirmation {
+    let texts = QuestionTexts {
         question: &question,
         detail: &fill(cx.text.delete_limit_effect, &[&grouped(limit.waiting)]),
-        action: &format!("{link}/delete"),
-        fields: &[],
         button: cx.text.delete,
-        is_danger: true,
-        jobs: 0,
-        back: &link,
     };
-    Ok(cx.page(&PageFrame::still(NavItem::Limits, &question), &confirmation.show(&cx)))
+    let action = format!("{link}/delete");
+    Ok(Confirmation::about(texts, &action, &link, true).page(&cx, NavItem::Limits))
 }
 
 /// Deletes a limit.

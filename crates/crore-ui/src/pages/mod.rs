@@ -8,6 +8,7 @@ pub(crate) mod groups;
 pub(crate) mod handlers;
 pub(crate) mod job;
 pub(crate) mod job_actions;
+mod job_diff;
 mod job_filter;
 mod job_tabs;
 pub(crate) mod jobs;

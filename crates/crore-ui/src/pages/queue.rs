@@ -16,11 +16,13 @@ use super::traffic::traffic;
 use crate::Ui;
 use crate::context::{PageContext, PageResult};
 use crate::form::PostedForm;
-use crate::html::confirm::Confirmation;
+use crate::html::api_text::reason;
+use crate::html::confirm::{Confirmation, QuestionTexts};
 use crate::html::empty;
 use crate::html::flash::Flash;
 use crate::html::format::{excerpt, grouped, jobs, number, span, visible};
 use crate::html::layout::PageFrame;
+use crate::html::pause::pause_button;
 use crate::html::rail::NavItem;
 use crate::html::state::{self, STATES, dot};
 use crate::text::fill;
@@ -54,19 +56,15 @@ pub(crate) async fn page(State(ui): State<Ui>, cx: PageContext, name: PathParam)
 
 fn head(cx: &PageContext, queue: &Queue) -> Markup {
     let text = cx.text;
-    let link = |action: &str| format!("{}/{action}", cx.links.queue(&queue.name));
-    let (action, word) = if queue.paused { ("resume", text.resume) } else { ("pause", text.pause) };
+    let link = cx.links.queue(&queue.name);
     html! {
         div.title {
             h1 { (excerpt(&queue.name, 80)) " "
                 @if queue.paused { span.badge { (dot("retrying", text.paused)) } } }
             @if cx.may(Scope::Operate) {
                 div.actions data-live="actions" {
-                    form method="post" action=(link(action)) {
-                        (cx.csrf())
-                        button.primary[queue.paused] type="submit" { (word) }
-                    }
-                    a.button href=(link("drain")) { (text.drain) }
+                    (pause_button(cx, &link, queue.paused))
+                    a.button href={ (link) "/drain" } { (text.drain) }
                 }
             }
         }
@@ -116,10 +114,10 @@ fn why(cx: &PageContext, queue: &Queue, reasons: &[QueueReason], rate: f64) -> M
                 p { (fill(text.n_jobs_ready, &[&jobs(text, ready)])) " " @if let Some(left) = left { (left) } }
             }
             @if shown.clone().next().is_some() {
-                ul { @for reason in shown {
+                ul { @for one in shown {
                     li {
-                        (visible(&reason.detail))
-                        @if let Some(limit) = &reason.limit { " " a href=(cx.links.item("limits", limit)) { (visible(limit)) } }
+                        (reason(cx, &one.reason, &one.detail))
+                        @if let Some(limit) = &one.limit { " " a href=(cx.links.item("limits", limit)) { (visible(limit)) } }
                     }
                 } }
             }
@@ -226,17 +224,13 @@ pub(crate) async fn ask_drain(
     let text = cx.text;
     let question = fill(text.ask_drain, &[&queue.name]);
     let link = cx.links.queue(&queue.name);
-    let confirmation = Confirmation {
+    let texts = QuestionTexts {
         question: &question,
         detail: &fill(text.drain_effect, &[&jobs(text, running)]),
-        action: &format!("{link}/drain"),
-        fields: &[],
         button: text.drain,
-        is_danger: false,
-        jobs: 0,
-        back: &link,
     };
-    Ok(cx.page(&PageFrame::still(NavItem::Queues, &question), &confirmation.show(&cx)))
+    let action = format!("{link}/drain");
+    Ok(Confirmation::about(texts, &action, &link, false).page(&cx, NavItem::Queues))
 }
 
 /// Pauses a queue. The page shows how many of its jobs still run.

@@ -16,11 +16,12 @@ use super::schedule_words::{words, zone};
 use crate::Ui;
 use crate::context::{PageContext, PageResult};
 use crate::form::PostedForm;
-use crate::html::confirm::Confirmation;
+use crate::html::confirm::{Confirmation, QuestionTexts};
 use crate::html::flash::Flash;
 use crate::html::format::excerpt;
 use crate::html::json_tree::tree;
 use crate::html::layout::PageFrame;
+use crate::html::pause::pause_button;
 use crate::html::rail::NavItem;
 use crate::html::state::dot;
 use crate::html::{copy, empty};
@@ -128,16 +129,13 @@ fn head(cx: &PageContext, view: &ScheduleView) -> Markup {
     let is_paused = view.schedule.paused;
     let link =
         |action: &str| format!("{}/{action}", cx.links.item("schedules", view.name.as_str()));
-    let (action, word) = if is_paused { ("resume", text.resume) } else { ("pause", text.pause) };
     html! {
         div.title {
             h1 { (excerpt(view.name.as_str(), 80)) " " span.badge { (state(cx, is_paused)) } }
             div.actions data-live="actions" {
                 @if cx.may(Scope::Operate) {
                     form method="post" action=(link("run")) { (cx.csrf()) button type="submit" { (text.run_now) } }
-                    form method="post" action=(link(action)) {
-                        (cx.csrf()) button.primary[is_paused] type="submit" { (word) }
-                    }
+                    (pause_button(cx, &cx.links.item("schedules", view.name.as_str()), is_paused))
                 }
                 @if cx.may(Scope::Define) {
                     a.button href=(link("edit")) { (text.edit) }
@@ -244,17 +242,13 @@ pub(crate) async fn ask_delete(
     let name = ui.api().get_schedule(&cx.grant, &name.name("schedule")?).await?.value.name;
     let question = fill(cx.text.ask_delete_schedule, &[&name]);
     let link = cx.links.item("schedules", name.as_str());
-    let confirmation = Confirmation {
+    let texts = QuestionTexts {
         question: &question,
         detail: cx.text.delete_schedule_effect,
-        action: &format!("{link}/delete"),
-        fields: &[],
         button: cx.text.delete,
-        is_danger: true,
-        jobs: 0,
-        back: &link,
     };
-    Ok(cx.page(&PageFrame::still(NavItem::Schedules, &question), &confirmation.show(&cx)))
+    let action = format!("{link}/delete");
+    Ok(Confirmation::about(texts, &action, &link, true).page(&cx, NavItem::Schedules))
 }
 
 /// Deletes a schedule.

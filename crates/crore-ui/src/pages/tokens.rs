@@ -12,7 +12,7 @@ use super::system::tabs;
 use crate::Ui;
 use crate::context::{PageContext, PageResult};
 use crate::form::PostedForm;
-use crate::html::confirm::Confirmation;
+use crate::html::confirm::{Confirmation, QuestionTexts};
 use crate::html::flash::{Flash, fault_message};
 use crate::html::format::{excerpt, visible};
 use crate::html::layout::PageFrame;
@@ -132,16 +132,14 @@ pub(crate) async fn ask_revoke(State(ui): State<Ui>, cx: PageContext, id: PathPa
     let token = tokens.into_iter().find(|token| token.id == id.text());
     let token = token.ok_or_else(|| Fault::missing("this token"))?;
     let question = fill(cx.text.ask_revoke, &[&token.name]);
-    let confirmation = Confirmation {
+    let texts = QuestionTexts {
         question: &question,
         detail: cx.text.revoke_effect,
-        action: &format!("{}/revoke", cx.links.item("system/tokens", &token.id)),
-        fields: &[],
         button: cx.text.revoke,
-        is_danger: true,
-        jobs: 0,
-        back: &cx.links.to("system/tokens"),
     };
+    let action = format!("{}/revoke", cx.links.item("system/tokens", &token.id));
+    let back = cx.links.to("system/tokens");
+    let confirmation = Confirmation::about(texts, &action, &back, true);
     let content = html! { (confirmation.show(&cx)) p.hint { (visible(&token.id)) } };
     Ok(cx.page(&PageFrame::still(NavItem::System, &question), &content))
 }

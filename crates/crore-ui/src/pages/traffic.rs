@@ -2,22 +2,30 @@
 
 use crore_api::Fault;
 use crore_core::Span;
+use crore_wire::api::marks::{Mark, MarkAction, MarkKind, MarksQuery};
 use crore_wire::api::stats::{JobStatistics, Quantiles, StatsBy, StatsQuery, StatsRow};
 use crore_wire::units::Moment;
 use maud::{Markup, html};
 
 use crate::Ui;
 use crate::context::PageContext;
-use crate::html::chart::{Chart, ChartLine, ChartUnit};
+use crate::html::chart::{Chart, ChartLine, ChartMark, ChartUnit};
+use crate::html::format::visible;
 use crate::range::TimeAxis;
+use crate::text::Texts;
 
 /// The current bucket counts as at least this long, so that its rate is not exaggerated.
 const MIN_ELAPSED: Span = Span::from_secs(20);
+
+/// Marks that are drawn, and those that are listed.
+const MAX_MARKS: usize = 100;
+const MAX_LISTED: usize = 20;
 
 /// The statistics of a queue, or of all.
 pub(super) struct Traffic {
     axis: TimeAxis,
     statistics: JobStatistics,
+    marks: Vec<Mark>,
 }
 
 /// Reads the statistics of the page's time range.
@@ -29,7 +37,18 @@ pub(super) async fn traffic(
     let axis = cx.axis();
     let query = StatsQuery { queue: queue.map(str::to_owned), ..range_query(&axis) };
     let statistics = ui.api().job_statistics(&cx.grant, query).await?;
-    Ok(Traffic { axis, statistics })
+    let which = MarksQuery { from: Some(Moment(axis.from)), to: None };
+    let marks = ui.api().list_marks(&cx.grant, &which).marks;
+    Ok(Traffic { axis, statistics, marks: newest(marks, queue) })
+}
+
+/// The newest marks, without those of other queues.
+fn newest(mut marks: Vec<Mark>, queue: Option<&str>) -> Vec<Mark> {
+    let is_other = |mark: &Mark, queue: &str| {
+        mark.mark == MarkKind::Queue && mark.names.iter().all(|name| name != queue)
+    };
+    marks.retain(|mark| queue.is_none_or(|queue| !is_other(mark, queue)));
+    marks.split_off(marks.len().saturating_sub(MAX_MARKS))
 }
 
 /// Statistics of the page's time range, by queue.
@@ -61,8 +80,9 @@ impl Traffic {
         ];
         let wait = self.quantiles(|row| row.wait);
         let run = self.quantiles(|row| row.run);
+        let marks: Vec<ChartMark> = self.marks.iter().map(|mark| chart_mark(text, mark)).collect();
         let chart = |title, lines: &[ChartLine<'_>], unit| {
-            Chart { title, lines, unit }.show(text, &self.axis)
+            Chart { title, lines, unit, marks: &marks }.show(text, &self.axis)
         };
         html! {
             div.charts data-live="charts" {
@@ -71,6 +91,7 @@ impl Traffic {
                 (chart(text.wait_time, &wait, ChartUnit::Millis))
                 (chart(text.run_time, &run, ChartUnit::Millis))
             }
+            (mark_list(cx, &marks))
         }
     }
 
@@ -119,5 +140,80 @@ impl Traffic {
             }
             ChartLine { label, color, values }
         })
+    }
+}
+
+/// The marks in words, newest first: for screen readers, and where there is no pointer.
+fn mark_list(cx: &PageContext, marks: &[ChartMark]) -> Markup {
+    html! {
+        details.marks {
+            summary { (cx.text.marks) }
+            ul data-live="marks" {
+                @if marks.is_empty() { li { (cx.text.no_marks) } }
+                @for mark in marks.iter().rev().take(MAX_LISTED) {
+                    li class={ "m-" (mark.style) } { (cx.ago(Moment(mark.at))) " " (visible(&mark.title)) }
+                }
+            }
+        }
+    }
+}
+
+/// A mark in words: what happened, to what, and by whom.
+fn chart_mark(text: &Texts, mark: &Mark) -> ChartMark {
+    let (style, what) = match (mark.mark, mark.action) {
+        (MarkKind::Start, _) => ("start", text.mark_start),
+        (MarkKind::Deploy, _) => ("deploy", text.mark_deploy),
+        (MarkKind::Queue, Some(MarkAction::Pause)) => ("change", text.mark_queue_paused),
+        (MarkKind::Queue, Some(MarkAction::Resume)) => ("change", text.mark_queue_resumed),
+        (MarkKind::Queue, _) => ("change", text.mark_queue_changed),
+        (MarkKind::Limit, Some(MarkAction::Remove)) => ("change", text.mark_limit_removed),
+        (MarkKind::Limit, _) => ("change", text.mark_limit_changed),
+    };
+    let details = [mark.names.join(", "), mark.version.clone().unwrap_or_default()];
+    let details: Vec<String> = details.into_iter().filter(|text| !text.is_empty()).collect();
+    let mut title = what.to_owned();
+    if !details.is_empty() {
+        title.push_str(&format!(": {}", details.join(" ")));
+    }
+    if let Some(by) = &mark.by {
+        title.push_str(&format!(" ({by})"));
+    }
+    ChartMark { at: mark.at.0, style, title }
+}
+
+#[cfg(test)]
+mod tests {
+    use crore_core::Time;
+
+    use super::*;
+    use crate::text::ENGLISH;
+
+    fn mark(mark: MarkKind, names: &[&str]) -> Mark {
+        let names = names.iter().map(ToString::to_string).collect();
+        Mark { at: Moment(Time::ZERO), mark, names, action: None, version: None, by: None }
+    }
+
+    #[test]
+    fn a_mark_says_what_happened_to_what_and_by_whom() {
+        let deploy =
+            Mark { version: Some("2.3".to_owned()), ..mark(MarkKind::Deploy, &["a", "b"]) };
+        assert_eq!(chart_mark(&ENGLISH, &deploy).title, "New version of workers: a, b 2.3");
+        let action = Some(MarkAction::Remove);
+        let limit =
+            Mark { action, by: Some("token `ops`".to_owned()), ..mark(MarkKind::Limit, &["smtp"]) };
+        assert_eq!(chart_mark(&ENGLISH, &limit).title, "Limit removed: smtp (token `ops`)");
+        assert_eq!(chart_mark(&ENGLISH, &mark(MarkKind::Start, &[])).title, "Server started");
+    }
+
+    #[test]
+    fn the_page_of_a_queue_has_no_marks_of_others() {
+        let marks = vec![
+            mark(MarkKind::Queue, &["a"]),
+            mark(MarkKind::Queue, &["b"]),
+            mark(MarkKind::Limit, &["l"]),
+        ];
+        assert_eq!(newest(marks.clone(), Some("b")).len(), 2);
+        assert_eq!(newest(marks, None).len(), 3);
+        assert_eq!(newest(vec![mark(MarkKind::Start, &[]); 500], None).len(), MAX_MARKS);
     }
 }

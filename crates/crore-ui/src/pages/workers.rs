@@ -13,7 +13,7 @@ use super::job_filter::named_filter;
 use crate::Ui;
 use crate::context::{PageContext, PageResult};
 use crate::form::PostedForm;
-use crate::html::confirm::Confirmation;
+use crate::html::confirm::{Confirmation, QuestionTexts};
 use crate::html::empty;
 use crate::html::flash::Flash;
 use crate::html::format::{excerpt, grouped, number, visible};
@@ -241,17 +241,13 @@ pub(crate) async fn ask_stop(State(ui): State<Ui>, cx: PageContext, name: PathPa
     let text = cx.text;
     let question = fill(text.ask_stop_worker, &[&name]);
     let link = cx.links.item("workers", name.as_str());
-    let confirmation = Confirmation {
+    let texts = QuestionTexts {
         question: &question,
         detail: &fill(text.stop_worker_effect, &[&grouped(running as u64)]),
-        action: &format!("{link}/stop"),
-        fields: &[],
         button: text.stop_worker,
-        is_danger: true,
-        jobs: 0,
-        back: &link,
     };
-    Ok(cx.page(&PageFrame::still(NavItem::Workers, &question), &confirmation.show(&cx)))
+    let action = format!("{link}/stop");
+    Ok(Confirmation::about(texts, &action, &link, true).page(&cx, NavItem::Workers))
 }
 
 /// Asks a worker to stop.

@@ -76,10 +76,14 @@ impl Browser {
     }
 
     pub(crate) fn audited(audit: Audit) -> Self {
+        Self::with_options(Options::default(), audit)
+    }
+
+    pub(crate) fn with_options(options: Options, audit: Audit) -> Self {
         let engine = Engine::memory();
         let api = Api::new(ApiSetup {
             engine: engine.clone(),
-            options: Options::default(),
+            options,
             audit,
             workers: Arc::new(NoWorkers),
             doors: &["http"],

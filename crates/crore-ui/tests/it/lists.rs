@@ -36,6 +36,31 @@ async fn a_search_that_finds_one_job_opens_it() {
 }
 
 #[tokio::test]
+async fn a_filter_is_completed_with_names_that_the_caller_may_see() {
+    let mut browser = Browser::new();
+    for queue in ["mail", "mailing", "secret"] {
+        browser.engine.push(queue, "1").kind("mail").wait().unwrap();
+    }
+    let page = browser.get("/ui/jobs").await;
+    assert_eq!(page.text.matches(" data-filter").count(), 2, "the filter and the search");
+    browser.log_in("viewer", &[Scope::Read], &["mail*"]).await;
+    let found = browser.get("/ui/complete?q=state:de&at=8").await;
+    assert_eq!(found.headers["content-type"], "application/json");
+    assert!(found.has(r#"{"from":6,"to":8,"suggestions":[{"text":"dead"}],"#), "{}", found.text);
+    let found = browser.get("/ui/complete?q=queue:").await;
+    assert!(found.has(r#""mail""#) && found.has(r#""mailing""#), "{}", found.text);
+    assert!(!found.has("secret"), "{}", found.text);
+}
+
+#[tokio::test]
+async fn completion_needs_a_login() {
+    let mut browser = Browser::new();
+    browser.log_in("viewer", &[Scope::Read], &[]).await;
+    browser.set_cookie("crore-session", "other");
+    assert_eq!(browser.get("/ui/complete?q=sta").await.status, StatusCode::SEE_OTHER);
+}
+
+#[tokio::test]
 async fn unknown_jobs_and_pages_are_explained() {
     let mut browser = Browser::new();
     for path in ["/ui/jobs/4711", "/ui/jobs/abc", "/ui/jobs/0", "/ui/operations/1", "/ui/none"] {

@@ -6,6 +6,7 @@ mod audit;
 mod browser;
 mod definitions;
 mod hostile;
+mod insight;
 mod lists;
 mod security;
 mod sessions;

@@ -27,7 +27,7 @@ pub struct Job {
     pub state: State,
     /// Priority; smaller values are delivered first.
     pub priority: i32,
-    /// The payload, any value; omitted in lists.
+    /// The payload, any value, with `***` in place of masked fields; omitted in lists.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     #[schema(value_type = Raw, required = false)]
     pub payload: Option<Raw>,

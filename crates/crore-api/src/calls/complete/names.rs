@@ -10,6 +10,7 @@ use serde_json::Value;
 use tokio::time::Instant;
 
 use super::term::quoted;
+use crate::mask::FieldMask;
 use crate::{Api, Fault, Grant};
 
 /// After this time the names are read again.
@@ -68,7 +69,8 @@ impl Api {
         for state in State::ALL {
             let query =
                 ListQuery { state, queue: None, kind: None, key: None, after: None, n: SAMPLES };
-            names.samples.extend(self.engine().list(query).await?.jobs.iter().map(SampledJob::of));
+            let jobs = self.engine().list(query).await?.jobs;
+            names.samples.extend(jobs.iter().map(|job| SampledJob::of(job, self.mask())));
         }
         let names = Arc::new(names);
         *self.names().cached() = Some((Instant::now(), Arc::clone(&names)));
@@ -77,14 +79,15 @@ impl Api {
 }
 
 impl SampledJob {
-    fn of(job: &Job) -> Self {
+    /// Masked fields are left out.
+    fn of(job: &Job, mask: &FieldMask) -> Self {
         let labels = job.spec.labels.iter().map(|(name, value)| (name.clone(), value.clone()));
         let mut fields = Vec::new();
         let bytes = &job.spec.payload.bytes;
         if bytes.len() <= MAX_PAYLOAD
             && let Ok(payload) = serde_json::from_slice::<Value>(bytes)
         {
-            collect_fields(&payload, "", MAX_DEPTH, &mut fields);
+            collect_fields(&payload, "", (MAX_DEPTH, mask), &mut fields);
         }
         let (queue, kind) = (job.spec.queue.clone(), job.spec.kind.clone());
         Self { queue, kind, labels: labels.collect(), fields }
@@ -92,7 +95,12 @@ impl SampledJob {
 }
 
 /// Collects the scalars of an object whose paths can be written in a filter.
-fn collect_fields(value: &Value, path: &str, depth: usize, fields: &mut Vec<(String, String)>) {
+fn collect_fields(
+    value: &Value,
+    path: &str,
+    (depth, mask): (usize, &FieldMask),
+    fields: &mut Vec<(String, String)>,
+) {
     let Value::Object(object) = value else {
         let text = match value {
             Value::String(text) if text.len() <= MAX_VALUE => quoted(text),
@@ -111,11 +119,12 @@ fn collect_fields(value: &Value, path: &str, depth: usize, fields: &mut Vec<(Str
             || fields.len() >= MAX_FIELDS
             || name.is_empty()
             || !name.chars().all(is_plain)
+            || mask.covers(name)
         {
             continue;
         }
         let path = if path.is_empty() { name.clone() } else { format!("{path}.{name}") };
-        collect_fields(inner, &path, depth - 1, fields);
+        collect_fields(inner, &path, (depth - 1, mask), fields);
     }
 }
 

@@ -1,4 +1,4 @@
-//! `crore job get | ls | wait | result`.
+//! `crore job get | diff | ls | wait | result`.
 
 use std::process::ExitCode;
 
@@ -8,7 +8,7 @@ use crore_wire::units::Period;
 use serde_json::{Value, json};
 
 use super::super::CommandContext;
-use super::super::client::{path_segment, with_query};
+use super::super::client::{list_field, path_segment, with_query};
 use super::super::word::{word, word_of};
 use super::{filter, show};
 use crate::exit::{CliError, FailureCode};
@@ -77,6 +77,34 @@ pub(crate) fn get(
                 job["reasons"] = reasons;
             }
             call.out.object(&job, &[])?;
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+const DIFF_COLUMNS: &[Column] =
+    &[("FIELD", "/field"), ("CHANGE", "/change"), ("GOOD", "/good"), ("VALUE", "/value")];
+
+/// Prints the fields that differ from the last good job. A table ends with the runs.
+pub(crate) fn diff(mut call: CommandContext, id: &str) -> anyhow::Result<ExitCode> {
+    let diff = call.client.get(&format!("{}/diff", path(id)))?;
+    if call.out.format() != OutputFormat::Table {
+        call.out.object(&diff, &[])?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let good = diff.get("good").filter(|good| good.is_object());
+    let Some(good) = good else {
+        call.out.confirm("no done job of its queue and kind is stored")?;
+        return Ok(ExitCode::SUCCESS);
+    };
+    call.out.rows(DIFF_COLUMNS, &list_field(diff.clone(), "fields"))?;
+    for (name, run) in [("this run", diff.get("run")), ("good run", Some(good))] {
+        if let Some(run) = run {
+            let text = |field: &str| run.get(field).and_then(Value::as_str).unwrap_or("-");
+            let [job, ended, worker, version] = ["job", "ended_at", "worker", "version"].map(text);
+            let line =
+                format!("{name}: job {job} ended {ended}, worker {worker}, version {version}");
+            call.out.line(&line)?;
         }
     }
     Ok(ExitCode::SUCCESS)

@@ -1,4 +1,4 @@
-//! `crore job`: push, get, ls, wait, result, retry, cancel, replay, edit, rm.
+//! `crore job`: push, get, diff, ls, wait, result, retry, cancel, replay, edit, rm.
 
 mod act;
 mod filter;
@@ -84,6 +84,11 @@ pub(crate) enum JobCommand {
         #[arg(long)]
         why: bool,
     },
+    /// Compare the payload of a job with the last done job of its queue and kind
+    Diff {
+        /// Job id
+        id: String,
+    },
     /// List jobs, or search for them
     #[command(after_help = LIST_EXAMPLES)]
     Ls(inspect::ListArgs),
@@ -129,6 +134,7 @@ pub(crate) fn run(call: CommandContext, command: JobCommand) -> anyhow::Result<E
     match command {
         JobCommand::Push(push) => push::run(call, *push),
         JobCommand::Get { id, notes, why } => inspect::get(call, &id, notes, why),
+        JobCommand::Diff { id } => inspect::diff(call, &id),
         JobCommand::Ls(ls) => inspect::ls(call, &ls),
         JobCommand::Wait { id, r#for } => inspect::wait(call, &id, r#for),
         JobCommand::Result { id, r#for } => inspect::result(call, &id, r#for),
