@@ -120,7 +120,7 @@ mod tests {
             .iter()
             .map(|mark| (mark.mark, mark.action, mark.names.concat(), mark.version.clone()))
             .collect();
-        let version = Some(super::super::version());
+        let version = Some(version());
         assert_eq!(
             shown,
             [

@@ -74,7 +74,7 @@ pub(crate) struct ChartMark {
     pub(crate) at: Time,
     /// Its style: the suffix of a class `m-…`.
     pub(crate) style: &'static str,
-    /// What happened.
+    /// The event in words.
     pub(crate) title: String,
 }
 

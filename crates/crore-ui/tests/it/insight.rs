@@ -1,4 +1,4 @@
-//! What pages tell about failures and changes: the difference to the last good run, marks, reasons, masked fields.
+//! Explanations of failures and changes on pages: the difference to the last good run, marks, reasons, masked fields.
 
 use crore::core::Payload;
 use crore_api::audit::Audit;

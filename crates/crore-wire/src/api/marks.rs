@@ -29,7 +29,7 @@ pub struct Marks {
 pub struct Mark {
     /// When it happened.
     pub at: Moment,
-    /// What happened.
+    /// The event.
     pub mark: MarkKind,
     /// The queue or limit that was changed, or the kinds or queues of the workers, as far as known.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
@@ -45,7 +45,7 @@ pub struct Mark {
     pub by: Option<String>,
 }
 
-/// What a mark is about.
+/// The event of a mark.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum MarkKind {
