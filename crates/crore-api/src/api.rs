@@ -20,6 +20,7 @@ use crate::errors::ErrorTable;
 use crate::metrics::Metrics;
 use crate::observer::Observer;
 use crate::operations::OperationTable;
+use crate::recent_counts::RecentCounts;
 use crate::revocation::Revocations;
 
 section! {
@@ -131,6 +132,7 @@ struct ApiState {
     operations: OperationTable,
     names: NameCache,
     disk: DiskHistory,
+    counts: RecentCounts,
 }
 
 /// Checks a handler against the runners that the server has.
@@ -168,6 +170,7 @@ impl Api {
             operations: OperationTable::default(),
             names: NameCache::default(),
             disk: DiskHistory::new(now),
+            counts: RecentCounts::default(),
         }))
     }
 
@@ -219,6 +222,11 @@ impl Api {
     /// Sizes of the store over time.
     pub(crate) fn disk(&self) -> &DiskHistory {
         &self.0.disk
+    }
+
+    /// The newest counts of jobs.
+    pub(crate) fn count_snapshot(&self) -> &RecentCounts {
+        &self.0.counts
     }
 
     /// Metrics.

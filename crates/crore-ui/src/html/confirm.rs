@@ -50,7 +50,7 @@ impl Confirmation<'_> {
                     @if self.jobs > MAX_UNTYPED {
                         label for="typed" { (fill(cx.text.type_number, &[&grouped(self.jobs)])) }
                         input #typed name="typed" inputmode="numeric" autocomplete="off" required
-                            pattern="[0-9,]*";
+                            pattern="[0-9,]*" autofocus;
                     }
                     div.buttons {
                         button type="submit" class=(class) { (self.button) }

@@ -9,3 +9,4 @@ mod hostile;
 mod lists;
 mod security;
 mod sessions;
+mod unavailable;
