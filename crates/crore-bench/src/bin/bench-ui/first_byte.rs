@@ -61,7 +61,10 @@ pub(crate) fn pages(data: &SampleData) -> Vec<BenchPage> {
         fixed("limit", "limits/limit-1"),
         fixed("errors", "errors"),
         page("group of errors", format!("errors/{error}")),
-        page("retry of a group of errors", format!("jobs/act?act=retry&state=dead&q=error={error}")),
+        page(
+            "retry of a group of errors",
+            format!("jobs/act?act=retry&state=dead&q=error={error}"),
+        ),
         fixed("groups", "groups"),
         page("group", format!("groups/{group}")),
         fixed("bulk actions", "operations"),

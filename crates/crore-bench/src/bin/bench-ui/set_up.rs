@@ -36,7 +36,7 @@ pub(crate) struct SampleData {
     address: SocketAddr,
     queues: usize,
     pushed: usize,
-    /// A job that waits in the first queue, a group, and a group of errors.
+    /// The first job that was pushed to a queue of its own, a group, and a group of errors.
     pub(crate) job: u64,
     pub(crate) group: String,
     pub(crate) error: String,
@@ -45,7 +45,7 @@ pub(crate) struct SampleData {
 impl SampleData {
     pub(crate) fn new(address: SocketAddr, queues: usize) -> Self {
         let runtime = Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
-        let (job, group, error) = (0, String::new(), String::new());
+        let (job, group, error) = (u64::MAX, String::new(), String::new());
         Self { runtime, address, queues, pushed: 0, job, group, error }
     }
 
@@ -62,11 +62,11 @@ impl SampleData {
                 let client = client.clone();
                 under_way.spawn(async move { client.push_all(jobs).await.unwrap()[0].0 });
                 if under_way.len() == IN_FLIGHT {
-                    let first = under_way.join_next().await.unwrap().unwrap();
-                    self.job = if self.job == 0 { first } else { self.job };
+                    self.job = self.job.min(under_way.join_next().await.unwrap().unwrap());
                 }
             }
-            under_way.join_all().await;
+            let rest = under_way.join_all().await;
+            self.job = rest.into_iter().fold(self.job, u64::min);
         });
         self.pushed = total;
     }
