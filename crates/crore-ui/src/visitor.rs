@@ -14,7 +14,7 @@ use crate::range::ChartRange;
 
 /// The header of requests that update a page, and are not made by a person.
 const LIVE: HeaderName = HeaderName::from_static("x-crore-live");
-/// What a browser accepts as a stream of events.
+/// The content type of a stream of events.
 const EVENT_STREAM: &str = "text/event-stream";
 
 /// A visitor of the pages: preferences, links and session. Clones share it.

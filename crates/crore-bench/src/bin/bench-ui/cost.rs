@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use crate::UiBench;
 use crate::first_byte::{BenchPage, pages};
 use crate::live_pages::LivePages;
-use crate::load::{SETTLE, SteadyLoad, full_speed};
+use crate::load::{BackgroundLoad, SETTLE, full_speed};
 use crore_bench::report::{Goal, ReportRow, RunValues};
 
 /// Maximum processor time of the open pages, in percent of one core.
@@ -37,7 +37,7 @@ pub(crate) fn live_pages(bench: &mut UiBench) {
     let (turn, turns) = (bench.scale.turn, bench.scale.turns);
     // A turn without pages, one with them, and the time until they are connected.
     let all = (turn * 2 + SETTLE * 2) * turns.try_into().unwrap();
-    let load = SteadyLoad::start(&bench.server, bench.scale.rate, all + SETTLE);
+    let load = BackgroundLoad::start(&bench.server, bench.scale.rate, all + SETTLE);
     let mut costs = RunValues::default();
     for nth in 1..=turns {
         let without = core_percent(bench, turn);

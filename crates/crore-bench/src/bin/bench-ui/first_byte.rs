@@ -7,7 +7,7 @@ use tokio::time::sleep;
 
 use crate::UiBench;
 use crate::connection::PageConnection;
-use crate::load::{SETTLE, SteadyLoad};
+use crate::load::{BackgroundLoad, SETTLE};
 use crate::set_up::{SampleData, queue};
 use crore_bench::interleave::short;
 use crore_bench::report::{Goal, ReportRow, RunValues};
@@ -128,7 +128,8 @@ pub(crate) fn compare(bench: &mut UiBench, small: &PageTimes) {
 /// The first byte of each page while jobs flow.
 pub(crate) fn under_load(bench: &mut UiBench) {
     let pages = pages(&bench.data);
-    let load = SteadyLoad::start(&bench.server, bench.scale.rate, bench.scale.loaded + SETTLE * 2);
+    let load =
+        BackgroundLoad::start(&bench.server, bench.scale.rate, bench.scale.loaded + SETTLE * 2);
     let end = Instant::now() + bench.scale.loaded;
     let times = load_pages(bench, &pages, |_| Instant::now() >= end);
     bench.report.notes.push(load.end("pages under load"));

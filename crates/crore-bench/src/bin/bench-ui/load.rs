@@ -12,7 +12,7 @@ pub(crate) const SETTLE: Duration = Duration::from_secs(2);
 
 /// A steady rate of jobs: each is pushed, delivered and finished.
 #[derive(Debug)]
-pub(crate) struct SteadyLoad {
+pub(crate) struct BackgroundLoad {
     child: Child,
     rate: u32,
 }
@@ -26,7 +26,7 @@ fn bench(server: &BenchServer, duration: Duration) -> Command {
     bench
 }
 
-impl SteadyLoad {
+impl BackgroundLoad {
     /// Starts it, and waits until it has its rate.
     pub(crate) fn start(server: &BenchServer, rate: u32, duration: Duration) -> Self {
         let mut command = bench(server, duration);

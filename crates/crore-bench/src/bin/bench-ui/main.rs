@@ -30,7 +30,7 @@ use crore_bench::report::BenchReport;
 use crore_bench::server::BenchServer;
 use crore_bench::work_dir::WorkDir;
 
-use set_up::{ConnectedWorkers, SampleData};
+use set_up::{SampleData, WaitingWorkers};
 
 /// Amount of work.
 #[derive(Debug, Clone, Copy)]
@@ -118,7 +118,7 @@ fn main() -> ExitCode {
     let mut data = SampleData::new(server.address, scale.queues);
     data.define();
     data.push(scale.few);
-    let workers = ConnectedWorkers::start(server.address, scale.workers, scale.queues);
+    let workers = WaitingWorkers::start(server.address, scale.workers, scale.queues);
     let mut bench = UiBench { scale, work_dir, server, data, report };
     bench.work_dir.progress("pages of a small store");
     let is_compared = args.selects("scan");

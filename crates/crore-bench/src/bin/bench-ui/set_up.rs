@@ -134,17 +134,17 @@ fn job(n: usize, queues: usize) -> Job {
     let job = Job::new(kind).queue(queue(number)).json(&payload).unwrap();
     let job = if number % LATER == LATER - 1 { job.delay(DAY) } else { job };
     // An indexed value of one job in a hundred.
-    if n % 100 == 0 { job.label("order", n.to_string()) } else { job }
+    if n.is_multiple_of(100) { job.label("order", n.to_string()) } else { job }
 }
 
 /// Workers that wait, in a thread that answers the server's pings.
 #[derive(Debug)]
-pub(crate) struct ConnectedWorkers {
+pub(crate) struct WaitingWorkers {
     stop: oneshot::Sender<()>,
     thread: JoinHandle<()>,
 }
 
-impl ConnectedWorkers {
+impl WaitingWorkers {
     /// Connects workers, each to one of the queues with jobs for tomorrow only.
     pub(crate) fn start(address: SocketAddr, n: usize, queues: usize) -> Self {
         let (stop, stopped) = oneshot::channel();

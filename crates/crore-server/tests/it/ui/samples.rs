@@ -106,7 +106,7 @@ pub(super) fn push_late_mail(server: &Server) {
     });
 }
 
-/// What the samples of `crore dev` lack: a handler with a job, and an operation. Waits for an error and a dead job.
+/// Adds a handler with a job, and an operation, to the samples of `crore dev`. Waits for an error and a dead job.
 pub(super) fn add_to_dev(server: &Server) {
     let handler =
         json!({ "runner": "command", "settings": { "program": "echo", "args": ["hello"] } });
