@@ -22,6 +22,7 @@ use crate::mask::FieldMask;
 use crate::metrics::Metrics;
 use crate::observer::Observer;
 use crate::operations::OperationTable;
+use crate::recent_counts::RecentCounts;
 use crate::revocation::Revocations;
 use crate::worker_versions::WorkerVersionLog;
 
@@ -137,6 +138,7 @@ struct ApiState {
     mask: FieldMask,
     worker_versions: WorkerVersionLog,
     marks: MarkTable,
+    counts: RecentCounts,
 }
 
 /// Checks a handler against the runners that the server has.
@@ -178,6 +180,7 @@ impl Api {
             mask,
             worker_versions: WorkerVersionLog::default(),
             marks: MarkTable::new(now),
+            counts: RecentCounts::default(),
         }))
     }
 
@@ -255,6 +258,11 @@ impl Api {
     /// Restarts, deploys and changes.
     pub(crate) fn marks(&self) -> &MarkTable {
         &self.0.marks
+    }
+
+    /// The newest counts of jobs.
+    pub(crate) fn count_snapshot(&self) -> &RecentCounts {
+        &self.0.counts
     }
 
     /// Metrics.

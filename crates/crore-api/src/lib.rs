@@ -37,6 +37,7 @@ pub mod negotiation;
 mod observer;
 mod operations;
 pub mod params;
+mod recent_counts;
 pub mod request_log;
 mod response_room;
 mod revocation;

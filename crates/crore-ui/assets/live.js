@@ -109,9 +109,10 @@ function start() {
   source.addEventListener("tick", load);
   source.addEventListener("error", () => {
     showButton(data.lost ?? "", "lost");
-    // A refused stream is not opened again by the browser.
+    // A refused stream is not opened again by the browser. If the session is over, the page leads to the login.
     if (source?.readyState === EventSource.CLOSED) {
       stop();
+      load();
       setTimeout(start, 5000);
     }
   });

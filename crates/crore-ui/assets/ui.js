@@ -24,6 +24,9 @@ addCompletion();
 addViews();
 addLiveUpdates(refresh);
 
+// On a narrow screen the navigation scrolls.
+document.querySelector(".rail a[aria-current]")?.scrollIntoView({ block: "nearest", inline: "center" });
+
 // A reload does not repeat the message about an action.
 const here = new URL(location.href);
 if (here.searchParams.has("done")) {

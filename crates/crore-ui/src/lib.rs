@@ -39,19 +39,19 @@ mod text;
 mod visitor;
 
 use std::sync::Arc;
-use std::sync::atomic::AtomicUsize;
 
 use axum::Router;
 use axum::extract::FromRef;
 use crore_api::{Api, access};
 
 use csrf::CsrfKey;
+use live::LiveLoad;
 use session::SessionTable;
 
 /// The pages of an API, and the redirect of browsers from `/` to them.
 pub fn router(api: &Api) -> Result<Router, access::Error> {
     let (sessions, csrf) = (SessionTable::default(), CsrfKey::new()?);
-    let state = UiState { api: api.clone(), sessions, csrf, live_pages: AtomicUsize::new(0) };
+    let state = UiState { api: api.clone(), sessions, csrf, live_load: LiveLoad::default() };
     Ok(routes::router(&Ui(Arc::new(state))))
 }
 
@@ -64,7 +64,7 @@ struct UiState {
     api: Api,
     sessions: SessionTable,
     csrf: CsrfKey,
-    live_pages: AtomicUsize,
+    live_load: LiveLoad,
 }
 
 impl FromRef<Ui> for Api {
@@ -89,8 +89,8 @@ impl Ui {
         &self.0.csrf
     }
 
-    /// Number of pages that are open and updated live.
-    pub(crate) fn live_pages(&self) -> &AtomicUsize {
-        &self.0.live_pages
+    /// The pages that are open and updated live.
+    pub(crate) fn live_load(&self) -> &LiveLoad {
+        &self.0.live_load
     }
 }

@@ -11,6 +11,7 @@ use http::header::{
     X_FRAME_OPTIONS,
 };
 use http::{HeaderMap, HeaderValue, Method};
+use tokio::time::Instant;
 
 use crate::Ui;
 use crate::cookies;
@@ -40,18 +41,25 @@ pub(crate) async fn around(ui: Ui, mut request: Request, next: Next) -> Response
         None => {
             let now = ui.api().now();
             let session = visitor.session();
-            let token = session.and_then(|id| ui.sessions().token(id, now, !visitor.is_live()));
+            let token = session.and_then(|id| ui.sessions().token(id, now, !visitor.is_script()));
             if let Some(token) = token {
                 request.extensions_mut().insert(SessionToken(token));
             }
             request.extensions_mut().insert(visitor.clone());
-            next.run(request).await
+            let start = Instant::now();
+            let response = next.run(request).await;
+            if visitor.is_live() {
+                ui.live_load().loaded(start.elapsed());
+            }
+            response
         }
     };
     if let Some(fault) = response.extensions().get::<Fault>().cloned() {
         response = match fault.code() {
             Code::TokenNeeded if method == Method::GET && is_foreign => error::reload(&visitor),
-            Code::TokenNeeded if method == Method::GET && !visitor.is_live() => to_login(&visitor),
+            Code::TokenNeeded if method == Method::GET && !visitor.is_script() => {
+                to_login(&visitor)
+            }
             _ => error::page(&visitor, &fault),
         };
     }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use axum::extract::Request;
 use crore_api::access::SecureConnection;
 use http::HeaderMap;
-use http::header::HeaderName;
+use http::header::{ACCEPT, HeaderName};
 
 use crate::cookies::{self, CookieScope, cookie, session_name};
 use crate::language::Language;
@@ -14,6 +14,8 @@ use crate::range::ChartRange;
 
 /// The header of requests that update a page, and are not made by a person.
 const LIVE: HeaderName = HeaderName::from_static("x-crore-live");
+/// The content type of a stream of events.
+const EVENT_STREAM: &str = "text/event-stream";
 
 /// A visitor of the pages: preferences, links and session. Clones share it.
 #[derive(Debug, Clone)]
@@ -35,6 +37,7 @@ struct VisitorFacts {
     host: String,
     is_secure: bool,
     is_live: bool,
+    is_stream: bool,
 }
 
 /// A theme that the visitor has chosen; without one, that of the browser.
@@ -79,6 +82,7 @@ impl Visitor {
             host: named_host(request).unwrap_or("127.0.0.1:9000").to_owned(),
             is_secure: is_secure(request),
             is_live: headers.contains_key(LIVE),
+            is_stream: headers.get_all(ACCEPT).iter().any(|accept| accept == EVENT_STREAM),
         }))
     }
 
@@ -105,6 +109,11 @@ impl Visitor {
     /// Whether a script made the request to update a page.
     pub(crate) fn is_live(&self) -> bool {
         self.0.is_live
+    }
+
+    /// Whether a script made the request: to update a page, or for a stream.
+    pub(crate) fn is_script(&self) -> bool {
+        self.0.is_live || self.0.is_stream
     }
 
     /// The path below `/ui/` and the query, to return to after a login.

@@ -32,7 +32,8 @@ usage: cargo xtask COMMAND
   sim --seed S               run one seed twice and shrink a failure; --generation N for old seeds
   sim --engine …             the same for the engine on the store
   soak [PART …] [--for MINUTES]   run tests that take too long for each change: seeds, chaos, harm, drill, damage,
-                             audit, docs; progress is kept in a file under bench/results";
+                             audit, docs, looks; progress is kept in a file under bench/results
+  screenshots                write the images of the documentation, docs/images, from a server with sample jobs";
 
 fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();
@@ -59,6 +60,7 @@ fn dispatch(args: &[&str]) -> Result<(), String> {
         ["chaos", rest @ ..] => chaos(rest),
         ["sim", rest @ ..] => sim::run(rest),
         ["soak", rest @ ..] => soak::run(rest),
+        ["screenshots"] => screenshots(),
         ["help" | "--help" | "-h"] => {
             println!("{USAGE}");
             Ok(())
@@ -78,6 +80,14 @@ fn harm(args: &[&str]) -> Result<(), String> {
 fn chaos(args: &[&str]) -> Result<(), String> {
     command::cargo_here(&["build", "-q", "-p", "crore-server", "-p", "crore-chaos"])?;
     command::cargo_here(&[&["run", "-q", "-p", "crore-chaos", "--"], args].concat())
+}
+
+/// Takes about six minutes: the charts of the images need some minutes of jobs.
+fn screenshots() -> Result<(), String> {
+    ci::install(&["--npm"])?;
+    let test =
+        ["test", "-q", "-p", "crore-server", "--test", "it", "ui::images_of_the_documentation"];
+    command::cargo_with(&[&test, &["--", "--ignored"][..]].concat(), &[("CI", "true")])
 }
 
 #[cfg(test)]

@@ -30,7 +30,8 @@ const MAX_SHARES: usize = 10;
 type States = BTreeMap<String, u64>;
 
 impl Api {
-    /// A page of the queues that have jobs or settings, by name, as far as the caller may see them.
+    /// A page of the queues that have jobs or settings, by name, as far as the caller may see them. The numbers are those
+    /// of [`Api::recent_counts`].
     pub async fn list_queues(&self, grant: &Grant, which: QueuesQuery) -> Result<Queues, Fault> {
         let max = self.engine().status().caps().page;
         let limit = which.limit.unwrap_or(DEFAULT_PAGE.min(max));
@@ -40,20 +41,22 @@ impl Api {
         }
         let after = which.cursor.map(|cursor| cursor::decode_name(&cursor)).transpose()?;
         let mut queues: BTreeMap<Name, (QueueSettings, States)> = BTreeMap::new();
+        let is_later = |name: &Name| after.as_ref().is_none_or(|after| name > after);
         for entry in self.engine().queues().list().await? {
-            if let RegistryValue::Queue(settings) = entry.value {
+            if let RegistryValue::Queue(settings) = entry.value
+                && is_later(&entry.name)
+                && grant.only().is_none_or(|only| only.covers_queue(&entry.name))
+            {
                 queues.insert(entry.name, (settings, States::new()));
             }
         }
-        for count in self.counts(grant, None).await? {
-            add(&mut queues.entry(count.queue.clone()).or_default().1, &count);
-        }
-        if let Some(only) = grant.only() {
-            queues.retain(|queue, _| only.covers_queue(queue));
-        }
-        if let Some(after) = &after {
-            queues = queues.split_off(after);
-            queues.remove(after);
+        let counts = self.recent_counts(grant).await?;
+        let (_, later) = counts.split_at(counts.partition_point(|count| !is_later(&count.queue)));
+        // One more than fits, so that a next page is noticed.
+        for of_queue in later.chunk_by(|one, next| one.queue == next.queue).take(limit + 1) {
+            let [first, ..] = of_queue else { continue };
+            let states = &mut queues.entry(first.queue.clone()).or_default().1;
+            of_queue.iter().for_each(|count| add(states, count));
         }
         let rest = queues.keys().nth(limit).cloned().map(|name| queues.split_off(&name));
         let next = rest.and_then(|_| queues.keys().next_back().map(cursor::encode_name));

@@ -9,6 +9,7 @@ use crate::args::build_dir;
 use crate::work_dir::WorkDir;
 
 pub mod bare_http;
+pub mod bare_worker;
 pub mod fsync;
 pub mod measurement;
 pub mod pickup;

@@ -10,7 +10,7 @@ use crore_api::{Api, Fault, Grant};
 use crore_wire::api::job::WaitQuery;
 use crore_wire::api::queues::{ChangeQueue, Drained, Queue, QueueExplanation, Queues, QueuesQuery};
 
-/// Lists queues that have jobs or settings, by name.
+/// Lists queues that have jobs or settings, by name. On a server with many queues the counts are up to half a second old.
 #[utoipa::path(
     get, path = "/v1/queues", operation_id = "listQueues", tag = "queues",
     params(QueuesQuery),

@@ -35,6 +35,38 @@ async fn groups_are_listed_newest_first_and_by_page() {
     assert_eq!(server.get(JSON, "/v1/groups?cursor=x").await.problem().2, Some("cursor"));
 }
 
+/// The counts of many queues come from a snapshot, which is taken again soon.
+#[tokio::test]
+async fn many_queues_are_listed_by_page_and_counted_again() {
+    let server = Server::start().await;
+    let job = |n: usize| json!({"kind": "a", "queue": format!("queue-{n:04}")});
+    for start in [0, 600] {
+        let jobs: Vec<Value> = (start..start + 600).map(job).collect();
+        server.post(JSON, "/v1/jobs", &json!({ "jobs": jobs })).await;
+    }
+    let (mut names, mut cursor) = (0, String::new());
+    loop {
+        let page = server.get(JSON, &format!("/v1/queues?limit=100{cursor}")).await.body;
+        for queue in page["queues"].as_array().expect("queues") {
+            assert_eq!(queue["name"], format!("queue-{names:04}"));
+            assert_eq!(queue["counts"]["ready"], 1);
+            names += 1;
+        }
+        let Some(next) = page["next"].as_str() else { break };
+        cursor = format!("&cursor={next}");
+    }
+    assert_eq!(names, 1200);
+    server.post(JSON, "/v1/jobs", &job(0)).await;
+    loop {
+        let page = server.get(JSON, "/v1/queues?limit=1").await.body;
+        let ready = page["queues"][0]["counts"]["ready"].as_u64();
+        if ready == Some(2) {
+            break;
+        }
+        assert_eq!(ready, Some(1));
+    }
+}
+
 #[tokio::test]
 async fn a_schedule_is_run_by_hand_and_its_runs_are_listed() {
     let server = Server::start().await;

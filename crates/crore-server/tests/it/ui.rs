@@ -1,5 +1,7 @@
 //! The Web UI in a real browser, on the built binary with jobs.
 
+mod samples;
+
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -11,10 +13,7 @@ use crate::binary::{FinishedCommand, Server, dir};
 
 const SCRIPTS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/it/ui");
 const ASSETS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../crore-ui/assets");
-
-/// Dead jobs that one action retries.
-const DEAD: usize = 5000;
-const BATCH: usize = 1000;
+const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
 
 /// The packages, if they and the browser are installed.
 fn browser() -> Option<PathBuf> {
@@ -22,74 +21,62 @@ fn browser() -> Option<PathBuf> {
     or_skip(Npm::Browser.home())
 }
 
-/// Jobs whose only attempt failed.
-fn push_dead(server: &Server) {
-    let job = json!({ "kind": "import", "queue": "imports", "payload": { "rows": 3 }, "retry": { "max_attempts": 1 } });
-    for _ in 0..DEAD / BATCH {
-        server.post("/v1/jobs", &json!({ "jobs": vec![&job; BATCH] }));
-        let fetched = server
-            .post("/v1/fetch", &json!({ "queues": ["imports"], "n": BATCH, "worker": "importer" }));
-        let jobs = fetched["jobs"].as_array().expect("a list").iter();
-        let failed = |job: &Value| json!({ "id": job["id"], "delivery": job["delivery"], "outcome": "failed", "error": "disk quota exceeded" });
-        server.post("/v1/finish", &json!({ "jobs": jobs.map(failed).collect::<Vec<_>>() }));
-    }
-}
-
-/// Jobs that the walks look for.
-fn push_samples(server: &Server) {
-    let retry = json!({ "max_attempts": 1 });
-    server.post("/v1/jobs", &json!({ "kind": "mail", "queue": "mail", "payload": { "to": "ada", "customer": 42 }, "retry": retry }));
-    let job =
-        &server.post("/v1/fetch", &json!({ "queues": ["mail"], "worker": "postman" }))["jobs"][0];
-    let report = json!({ "id": job["id"], "delivery": job["delivery"], "outcome": "failed", "error": "mailbox `ada` is full" });
-    server.post("/v1/finish", &json!({ "jobs": [report] }));
-    for n in 0..20 {
-        server
-            .post("/v1/jobs", &json!({ "kind": "mail", "queue": "mail", "payload": { "to": n } }));
-    }
-    let nasty = "<script>document.title='owned'</script>\u{202e}<img src=x onerror=alert(1)>";
-    let text = format!("{nasty}\u{0}{}", "x".repeat(1 << 19));
-    server.post("/v1/jobs", &json!({ "kind": nasty, "queue": nasty, "payload": { nasty: text } }));
-}
-
-/// Runs the walks of a mode. The script asks for a restart of the server, which keeps its address and its data.
-fn run_walks(home: &Path, mode: &str) -> Value {
-    let dir = dir();
-    let mut server = Server::start(dir.path(), &[]);
-    push_samples(&server);
-    push_dead(&server);
+/// Runs a script against the server at `url`, and returns what it has seen. `answer` does what the script asks for.
+fn run_script(home: &Path, script: &str, url: &str, mut answer: impl FnMut(&str)) -> Value {
     let mut node = Command::new("node");
-    node.arg(format!("{SCRIPTS}/walks.mjs")).arg(home).arg(server.url()).arg(mode);
+    node.arg(format!("{SCRIPTS}/{script}.mjs")).arg(home).arg(url);
     node.stdin(Stdio::piped()).stdout(Stdio::piped());
     let mut child = node.spawn().expect("node runs");
     let mut answers = child.stdin.take().expect("piped");
     let lines = BufReader::new(child.stdout.take().expect("piped")).lines();
     let mut seen = Value::Null;
     for line in lines.map_while(Result::ok) {
-        match line.as_str() {
-            "restart" => {
-                let address = server.address;
-                server.stop_soon();
-                server = Server::start_at(dir.path(), address);
-                writeln!(answers, "restarted").expect("the script reads");
+        match serde_json::from_str(&line) {
+            Ok(value) => seen = value,
+            Err(_) => {
+                answer(&line);
+                writeln!(answers, "done").expect("the script reads");
             }
-            line => seen = serde_json::from_str(line).unwrap_or_else(|_| panic!("{line}")),
         }
     }
-    assert!(child.wait().expect("a child").success(), "{seen}");
-    server.stop_soon();
+    assert!(child.wait().expect("a child").success(), "{script}: {seen}");
     seen
+}
+
+#[track_caller]
+fn assert_seen(seen: &Value, walks: &[&str]) {
+    assert_eq!(seen["faults"], json!([]), "failed steps, console errors, requests to other hosts");
+    assert_eq!(seen["walks"], json!(walks));
 }
 
 #[test]
 fn people_find_what_is_wrong_and_put_it_right() {
     let Some(home) = browser() else { return };
-    let seen = run_walks(&home, "walks");
-    assert_eq!(seen["faults"], json!([]), "console errors and requests to other hosts");
-    let walks = json!([
-        "pages", "search", "replay", "bulk", "queue", "hostile", "keys", "restart", "viewer"
-    ]);
-    assert_eq!(seen["walks"], walks);
+    let dir = dir();
+    let mut server = Some(Server::start(dir.path(), &[]));
+    let running = server.as_ref().expect("a server");
+    let (url, address) = (running.url(), running.address);
+    samples::push_for_walks(running);
+    let seen = run_script(&home, "walks", &url, |request| {
+        assert_eq!(request, "restart", "the server keeps its address and its data");
+        server.take().expect("a server").stop_soon();
+        server = Some(Server::start_at(dir.path(), address));
+    });
+    let walks = [
+        "pages",
+        "badInput",
+        "search",
+        "replay",
+        "changedMeanwhile",
+        "queue",
+        "hostile",
+        "keys",
+        "restart",
+        "viewer",
+        "revoked",
+    ];
+    assert_seen(&seen, &walks);
+    server.take().expect("a server").stop_soon();
 }
 
 #[test]
@@ -97,7 +84,7 @@ fn features_of_pages_work_in_a_browser() {
     let Some(home) = browser() else { return };
     let dir = dir();
     let server = Server::start(dir.path(), &["--set", "access.mask=card"]);
-    push_samples(&server);
+    samples::push_for_walks(&server);
     server.post("/v1/jobs", &json!({ "kind": "import", "queue": "imports" }));
     server.post(
         "/v1/jobs",
@@ -107,25 +94,70 @@ fn features_of_pages_work_in_a_browser() {
     let good = &server.post("/v1/fetch", &fetch)["jobs"][0];
     let report = json!({ "id": good["id"], "delivery": good["delivery"], "outcome": "done" });
     server.post("/v1/finish", &json!({ "jobs": [report] }));
-    let mut node = Command::new("node");
-    node.arg(format!("{SCRIPTS}/walks_features.mjs")).arg(&home).arg(server.url());
-    let done = node.output().expect("node runs");
-    let seen: Value = serde_json::from_slice(&done.stdout).expect("one line of JSON");
-    assert_eq!(seen["faults"], json!([]));
-    assert_eq!(seen["walks"], json!(["completion", "diff", "marks", "mask"]));
+    let seen = run_script(&home, "walks_features", &server.url(), |_| {});
+    assert_seen(&seen, &["completion", "diff", "marks", "mask"]);
     server.stop_soon();
 }
 
 #[test]
-#[ignore = "every page at three widths in both themes, checked by axe-core: run before a release"]
+fn three_questions_are_answered_with_few_clicks() {
+    let Some(home) = browser() else { return };
+    let dir = dir();
+    let hosted = ["--allow-runner", "command", "--channel", "mail=2", "--channel", "sms=2"];
+    let server = Server::start(dir.path(), &hosted);
+    samples::push_dead(&server);
+    samples::push_export(&server);
+    samples::push_late_mail(&server);
+    let seen = run_script(&home, "three_walks", &server.url(), |_| {});
+    assert_seen(&seen, &["mailIsLate", "everythingFails", "whereIsTheExport"]);
+    server.stop_soon();
+}
+
+#[test]
+#[ignore = "every page at three widths in both themes, checked by axe-core: `cargo xtask soak looks`"]
 fn pages_have_no_serious_finding_at_any_width() {
     let Some(home) = browser() else { return };
-    let seen = run_walks(&home, "looks");
-    assert_eq!(
-        seen["faults"],
-        json!([]),
-        "console errors, requests to other hosts, and findings of axe-core"
-    );
+    let dir = dir();
+    let mut server = Server::start_with(dir.path(), "dev", &[]);
+    samples::add_to_dev(&server);
+    samples::push_export(&server);
+    let seen = run_script(&home, "looks", &server.url(), |_| {});
+    println!("{} pages, screenshots in {}", seen["pages"], seen["folder"]);
+    assert_eq!(seen["faults"], json!([]), "findings of axe-core, overflow, console errors");
+    server.signal("TERM");
+    server.wait();
+}
+
+#[test]
+#[ignore = "writes the images of the documentation: `cargo xtask screenshots`"]
+fn images_of_the_documentation() {
+    let Some(home) = browser() else { return };
+    let dir = dir();
+    let mut server = Server::start_with(dir.path(), "dev", &[]);
+    samples::add_to_dev(&server);
+    samples::wait_for_charts(&server);
+    samples::push_export(&server);
+    samples::push_much_mail(&server);
+    let seen = run_script(&home, "images", &server.url(), |_| {});
+    assert_eq!(seen["faults"], json!([]), "console errors");
+    server.signal("TERM");
+    server.wait();
+}
+
+/// Every image that a page of the documentation shows exists, every image is shown, and together they are small.
+#[test]
+fn images_are_shown_and_small() {
+    let root = Path::new(ROOT);
+    let images = std::fs::read_dir(root.join("docs/images")).expect("a directory");
+    let images: Vec<_> = images.map(|entry| entry.expect("an entry")).collect();
+    let bytes: u64 = images.iter().map(|entry| entry.metadata().expect("a file").len()).sum();
+    assert!(!images.is_empty() && bytes < 1_000_000, "{bytes} bytes");
+    let read = |path: &str| std::fs::read_to_string(root.join(path)).expect(path);
+    let pages = read("README.md") + &read("docs/guide/web-ui.md");
+    for image in images {
+        let name = image.file_name().to_string_lossy().into_owned();
+        assert!(pages.contains(&format!("images/{name}")), "{name} is not shown");
+    }
 }
 
 #[test]

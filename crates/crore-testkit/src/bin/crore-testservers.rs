@@ -17,7 +17,7 @@ use crore_testkit::{
 
 const USAGE: &str = "\
 usage: crore-testservers [--install] [--postgres] [--mariadb] [--redis] [--redis-cluster] [--xfs] [--faketime]
-                         [--prometheus] [--sslscan] [--tmux] [--docker] [--pypi] [--npm] [-- CMD ARGS…]
+                         [--prometheus] [--sslscan] [--tmux] [--docker] [--pypi] [--npm] [--fonts] [-- CMD ARGS…]
 
   --install        first install missing packages (Debian, root)
   --postgres       start PostgreSQL, set CRORE_TEST_POSTGRES to its URL
@@ -31,9 +31,15 @@ usage: crore-testservers [--install] [--postgres] [--mariadb] [--redis] [--redis
   --docker         with --install: the Docker engine
   --pypi           with --install: the PyPI packages that tests use
   --npm            with --install: Node, Chromium and the npm packages that tests use
+  --fonts          with --install: a font with Japanese characters
   --faketime       with --install: libfaketime, which sets a server's clock
 
 Exits with CMD's code, 128 + n if signal n ended it, 125 if it could not be run, 2 on a usage error.";
+/// For screenshots of pages in Japanese.
+const JAPANESE_FONT: DebianPackage = DebianPackage::Other {
+    name: "fonts-noto-cjk",
+    programs: &["/usr/share/fonts/opentype/noto/NotoSansCJK-Regular.ttc"],
+};
 const USAGE_FAULT: u8 = 2;
 const NOT_RUN: u8 = 125;
 
@@ -145,6 +151,7 @@ fn parse(mut words: impl Iterator<Item = String>) -> Result<ToolArgs, String> {
             ("--sslscan", _) => asked.tools.push(DebianPackage::Sslscan),
             ("--tmux", _) => asked.tools.push(DebianPackage::Tmux),
             ("--docker", _) => asked.tools.extend([DebianPackage::Docker, DebianPackage::Busybox]),
+            ("--fonts", _) => asked.tools.push(JAPANESE_FONT),
             ("--faketime", _) => asked.tools.push(DebianPackage::FakeTime),
             ("--", _) => asked.command = words.by_ref().collect(),
             _ => return Err(format!("unknown option `{word}`; put the command after `--`")),

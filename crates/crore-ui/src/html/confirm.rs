@@ -80,7 +80,7 @@ impl<'a> Confirmation<'a> {
                     @if self.jobs > MAX_UNTYPED {
                         label for="typed" { (fill(cx.text.type_number, &[&grouped(self.jobs)])) }
                         input #typed name="typed" inputmode="numeric" autocomplete="off" required
-                            pattern="[0-9,]*";
+                            pattern="[0-9,]*" autofocus;
                     }
                     div.buttons {
                         button type="submit" class=(class) { (self.button) }

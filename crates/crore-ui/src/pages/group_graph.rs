@@ -33,7 +33,7 @@ pub(super) fn graph(cx: &PageContext, jobs: &[Job]) -> Markup {
     let height = nodes.values().map(|node| node.y + HEIGHT).max().unwrap_or(0) + 2;
     html! {
         div.graph {
-            svg viewBox=(format!("0 0 {width} {height}")) width=(width) height=(height) role="img"
+            svg viewBox=(format!("0 0 {width} {height}")) width=(width) height=(height) role="group"
                 aria-label=(cx.text.group_graph) {
                 @for node in nodes.values() {
                     @for from in needed(node.job).filter_map(|id| nodes.get(&id)) { path.edge d=(edge(from, node)) {} }

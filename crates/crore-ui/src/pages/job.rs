@@ -12,7 +12,7 @@ use http::header::{CONTENT_DISPOSITION, CONTENT_TYPE};
 use maud::{Markup, html};
 
 use super::job_diff::difference;
-use super::job_tabs::{JobDetails, JobTab, tabs};
+use super::job_tabs::{JobDetails, JobTab, log_lines, tabs};
 use crate::Ui;
 use crate::context::{PageContext, PageResult};
 use crate::html::api_text::reason;
@@ -21,6 +21,10 @@ use crate::html::icon::{Icon, icon};
 use crate::html::layout::PageFrame;
 use crate::html::rail::NavItem;
 use crate::html::timeline::timeline;
+use crate::text::fill;
+
+/// Log lines that are shown above the tabs.
+const NEWEST_LINES: usize = 5;
 
 /// The page of a job.
 pub(crate) async fn page(State(ui): State<Ui>, cx: PageContext, id: PathParam) -> PageResult {
@@ -47,6 +51,7 @@ pub(crate) async fn page(State(ui): State<Ui>, cx: PageContext, id: PathParam) -
             @if let Some(explanation) = &explanation { (reasons(&cx, explanation)) }
             (failure(&cx, job))
             (progress(notes))
+            @if tab != JobTab::Log { (newest_lines(&cx, notes)) }
         }
         @if let Some(diff) = &diff { (difference(&cx, diff)) }
         (body)
@@ -173,6 +178,20 @@ fn progress(notes: &Notes) -> Markup {
             div.progress {
                 progress max="100" value=(progress.percent) {}
                 span { (progress.percent) " % " (excerpt(&progress.text, 200)) }
+            }
+        }
+    }
+}
+
+/// The end of the log.
+fn newest_lines(cx: &PageContext, notes: &Notes) -> Markup {
+    let newest = notes.lines.len().saturating_sub(NEWEST_LINES);
+    let lines = notes.lines.get(newest..).unwrap_or_default();
+    html! {
+        @if !lines.is_empty() {
+            section.newest-lines {
+                h2 { (cx.text.log) @if newest > 0 { a.all href=(cx.here_with("tab", "log")) { (fill(cx.text.n_more, &[&newest])) } } }
+                (log_lines(lines))
             }
         }
     }

@@ -6,7 +6,7 @@ use crore_core::job::ResultRetention;
 use crore_wire::api::Id;
 use crore_wire::api::enums::HowEnded;
 use crore_wire::api::job::{Job, JobsQuery};
-use crore_wire::api::notes::Notes;
+use crore_wire::api::notes::{Line, Notes};
 use maud::{Markup, html};
 
 use crate::Ui;
@@ -140,13 +140,18 @@ fn result(cx: &PageContext, stored: &crore_core::Job) -> Markup {
 fn log(cx: &PageContext, notes: &Notes) -> Markup {
     html! {
         div data-live="log" {
-            @if notes.lines.is_empty() { (empty::plain(cx.text.no_log)) } @else {
-                ol.log {
-                    @for line in &notes.lines {
-                        li { time datetime=(line.at) data-clock title=(line.at) { (line.at.to_string().get(11..23).unwrap_or_default()) }
-                            span { (visible(&line.text)) } }
-                    }
-                }
+            @if notes.lines.is_empty() { (empty::plain(cx.text.no_log)) } @else { (log_lines(&notes.lines)) }
+        }
+    }
+}
+
+/// Lines of a log, each with its time.
+pub(super) fn log_lines(lines: &[Line]) -> Markup {
+    html! {
+        ol.log {
+            @for line in lines {
+                li { time datetime=(line.at) data-clock title=(line.at) { (line.at.to_string().get(11..23).unwrap_or_default()) }
+                    span { (visible(&line.text)) } }
             }
         }
     }

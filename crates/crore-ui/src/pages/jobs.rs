@@ -141,7 +141,11 @@ async fn counts(
     }
     let mut states = BTreeMap::new();
     let queue = names.iter().find(|(field, _)| *field == "queue").map(|(_, name)| *name);
-    for count in ui.api().counts(&cx.grant, queue).await? {
+    let counts = match queue {
+        Some(_) => ui.api().counts(&cx.grant, queue).await?.into(),
+        None => ui.api().recent_counts(&cx.grant).await?,
+    };
+    for count in counts.iter() {
         let is_counted = names.iter().all(|(field, name)| match *field {
             "queue" => count.queue.as_str() == *name,
             _ => count.kind.as_str() == *name,

@@ -62,7 +62,7 @@ pub(crate) async fn page(State(ui): State<Ui>, cx: PageContext) -> PageResult {
 /// Number of jobs by the name of their state.
 async fn states(ui: &Ui, cx: &PageContext) -> Result<BTreeMap<&'static str, u64>, Fault> {
     let mut states = BTreeMap::new();
-    for count in ui.api().counts(&cx.grant, None).await? {
+    for count in ui.api().recent_counts(&cx.grant).await?.iter() {
         *states.entry(state::name(count.state.into())).or_default() += count.n;
     }
     Ok(states)

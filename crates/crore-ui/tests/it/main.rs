@@ -10,3 +10,4 @@ mod insight;
 mod lists;
 mod security;
 mod sessions;
+mod unavailable;

@@ -79,8 +79,10 @@ async fn a_revoked_token_ends_its_session() {
     let bob = Name::new("id", "bob").unwrap();
     browser.api.delete_token(&Grant::full(), &bob).await.unwrap();
     assert_eq!(browser.get("/ui/").await.location(), "/ui/login");
-    // A live update gets an error instead of the login page.
-    let mut live = browser.with_header("x-crore-live", "1");
+    // A script gets an error instead of the login page.
+    let mut stream = browser.with_header("accept", "text/event-stream");
+    assert_eq!(stream.get("/ui/live").await.status, StatusCode::UNAUTHORIZED);
+    let mut live = stream.with_header("x-crore-live", "1");
     assert_eq!(live.get("/ui/").await.status, StatusCode::UNAUTHORIZED);
 }
 

@@ -22,6 +22,7 @@ const BENCHES: &[BenchProgram] = &[
     BenchProgram { name: "grpc",    package: "crore-bench", binary: "bench-grpc",    starts_server: true },
     BenchProgram { name: "runners", package: "crore-bench", binary: "bench-runners", starts_server: true },
     BenchProgram { name: "tail",    package: "crore-bench", binary: "bench-tail",    starts_server: true },
+    BenchProgram { name: "ui",      package: "crore-bench", binary: "bench-ui",      starts_server: true },
     BenchProgram { name: "peers",   package: "crore-peers", binary: "crore-peers",   starts_server: true },
 ];
 

@@ -5,7 +5,7 @@ use std::process::Command;
 use super::part::SoakPart;
 use super::progress::{PartOutcome, fresh_seed};
 use super::{Soak, output_of, turn_file, xtask};
-use crate::links;
+use crate::{command, links};
 
 /// Every bit flipped and every file cut at every byte, in a release build.
 pub(super) fn damage(soak: &Soak) -> Result<(), String> {
@@ -16,6 +16,30 @@ pub(super) fn damage(soak: &Soak) -> Result<(), String> {
         Command::new("cargo").args(test),
         &format!("cargo {}", test.join(" ")),
     )
+}
+
+/// The folder of the screenshots of [`looks`].
+const SCREENSHOTS: &str = "target/screenshots";
+
+/// Every page of the Web UI at three widths in both themes. With `CI` set, a missing browser is a failure instead of a
+/// skipped test.
+pub(super) fn looks(soak: &Soak) -> Result<(), String> {
+    let test = [
+        "test",
+        "-q",
+        "-p",
+        "crore-server",
+        "--test",
+        "it",
+        "ui::pages_have_no_serious_finding_at_any_width",
+        "--",
+        "--ignored",
+    ];
+    let folder = command::root().join(SCREENSHOTS);
+    println!("soak: looks: screenshots in {}", folder.display());
+    let mut run = Command::new("cargo");
+    run.args(test).env("CI", "true").env("CRORE_SCREENSHOTS", folder);
+    run_once(soak, SoakPart::Looks, &mut run, &format!("cargo {}", test.join(" ")))
 }
 
 /// The bugs planted in the doors, with a fresh seed.

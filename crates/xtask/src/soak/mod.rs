@@ -85,6 +85,7 @@ impl Soak {
             SoakPart::Fuzz => fuzz::run(self),
             SoakPart::Docs => checks::docs(self),
             SoakPart::Damage => checks::damage(self),
+            SoakPart::Looks => checks::looks(self),
             SoakPart::Drill => checks::drill(self),
         }
     }

@@ -7,6 +7,7 @@ pub(super) enum SoakPart {
     Deny,
     Docs,
     Damage,
+    Looks,
     Fuzz,
     Seeds,
     Drill,
@@ -25,11 +26,12 @@ pub(super) enum SoakLane {
 
 impl SoakPart {
     /// In the order of execution within a lane: short parts first.
-    pub(super) const ALL: [Self; 9] = [
+    pub(super) const ALL: [Self; 10] = [
         Self::Audit,
         Self::Deny,
         Self::Docs,
         Self::Damage,
+        Self::Looks,
         Self::Fuzz,
         Self::Seeds,
         Self::Drill,
@@ -43,6 +45,7 @@ impl SoakPart {
             Self::Deny => "deny",
             Self::Docs => "docs",
             Self::Damage => "damage",
+            Self::Looks => "looks",
             Self::Fuzz => "fuzz",
             Self::Seeds => "seeds",
             Self::Drill => "drill",
@@ -57,6 +60,7 @@ impl SoakPart {
             Self::Deny => "check licences, bans and sources of dependencies",
             Self::Docs => "build the documentation and check its links",
             Self::Damage => "flip every bit of a store, cut every file at every byte",
+            Self::Looks => "check every page of the Web UI at three widths with axe-core",
             Self::Fuzz => "fuzz every reader of bytes from outside",
             Self::Seeds => "run the simulators of store and engine on fresh seeds",
             Self::Drill => "check that chaos finds each bug planted in the doors",
@@ -67,9 +71,13 @@ impl SoakPart {
 
     pub(super) const fn lane(self) -> SoakLane {
         match self {
-            Self::Audit | Self::Deny | Self::Docs | Self::Damage | Self::Fuzz | Self::Seeds => {
-                SoakLane::Checks
-            }
+            Self::Audit
+            | Self::Deny
+            | Self::Docs
+            | Self::Damage
+            | Self::Looks
+            | Self::Fuzz
+            | Self::Seeds => SoakLane::Checks,
             Self::Drill | Self::Harm | Self::Chaos => SoakLane::Processes,
         }
     }
@@ -79,6 +87,7 @@ impl SoakPart {
         match self {
             Self::Chaos => &["--xfs", "--faketime"],
             Self::Harm => &["--xfs"],
+            Self::Looks => &["--npm", "--fonts"],
             _ => &[],
         }
     }
@@ -96,6 +105,7 @@ impl SoakPart {
             ("cargo audit", Self::Audit),
             ("cargo deny", Self::Deny),
             ("cargo fuzz", Self::Fuzz),
+            ("cargo test -q -p crore-server", Self::Looks),
             ("cargo test", Self::Damage),
             ("cargo doc", Self::Docs),
             ("cargo xtask links", Self::Docs),
@@ -126,6 +136,8 @@ mod tests {
             ("cargo xtask chaos drill --seed 7", SoakPart::Drill),
             ("cargo xtask harm kill --rounds 10 --seed 7", SoakPart::Harm),
             ("cargo deny check licenses bans sources", SoakPart::Deny),
+            ("cargo test --release -q -p crore-store --test it damage::all", SoakPart::Damage),
+            ("cargo test -q -p crore-server --test it ui::pages", SoakPart::Looks),
             ("cargo fuzz run -s none texts crash-1", SoakPart::Fuzz),
         ] {
             assert_eq!(SoakPart::repeated_by(command), part, "{command}");

@@ -377,8 +377,14 @@ mod tests {
         for (harm, rounds) in harm::wanted_rounds(progress.goals.harm_rounds) {
             progress.harm.insert(harm.to_owned(), rounds);
         }
-        let once =
-            [SoakPart::Audit, SoakPart::Deny, SoakPart::Docs, SoakPart::Damage, SoakPart::Drill];
+        let once = [
+            SoakPart::Audit,
+            SoakPart::Deny,
+            SoakPart::Docs,
+            SoakPart::Damage,
+            SoakPart::Looks,
+            SoakPart::Drill,
+        ];
         for part in once {
             progress.parts.insert(part.name().to_owned(), PartOutcome::Passed);
         }

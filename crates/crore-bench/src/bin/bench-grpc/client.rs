@@ -1,22 +1,19 @@
-//! Connections, and the worker's end of a stream, without the client library.
+//! Pushes without the client library, and the queue of all parts.
 
 use std::net::SocketAddr;
 
+use crore_bench::server::bare_worker::BareWorker;
+use crore_bench::server::measurement::PAYLOAD_BYTES;
 use crore_wire::grpc::v1;
 use crore_wire::grpc::v1::jobs_client::JobsClient;
-use crore_wire::grpc::v1::work_client::WorkClient;
-use futures_util::stream::unfold;
-use tokio::sync::mpsc;
-use tonic::Streaming;
-use tonic::transport::{Channel, Endpoint};
-
-use crore_bench::server::measurement::PAYLOAD_BYTES;
+use tonic::transport::Channel;
 
 pub(crate) const QUEUE: &str = "work";
+const SLOTS: u32 = 100;
 
-pub(crate) async fn connect(address: SocketAddr) -> Channel {
-    let endpoint = Endpoint::from_shared(format!("http://{address}")).unwrap();
-    endpoint.tcp_nodelay(true).connect().await.unwrap()
+/// A worker of the queue. The bare server answers its hello like any message.
+pub(crate) async fn start_worker(address: SocketAddr, name: &str) -> BareWorker {
+    BareWorker::start(address, name, vec![QUEUE.to_owned()], SLOTS).await
 }
 
 /// Pushes one job.
@@ -30,41 +27,4 @@ fn push_request() -> v1::PushRequest {
     let (kind, encoding) = (QUEUE.to_owned(), v1::Encoding::Bytes.into());
     let job = v1::NewJob { kind, payload, encoding, ..v1::NewJob::default() };
     v1::PushRequest { jobs: vec![job], ..v1::PushRequest::default() }
-}
-
-/// A worker's end of a stream.
-pub(crate) struct BareWorker {
-    sender: mpsc::Sender<v1::WorkerSays>,
-    receiver: Streaming<v1::ServerSays>,
-}
-
-impl BareWorker {
-    /// Sends a hello; the bare server answers it like any message.
-    pub(crate) async fn start(address: SocketAddr, name: &str) -> Self {
-        let (sender, outgoing) = mpsc::channel(16);
-        let hello = v1::Hello {
-            queues: vec![QUEUE.to_owned()],
-            slots: 100,
-            incarnation: name.to_owned(),
-            name: name.to_owned(),
-            ..v1::Hello::default()
-        };
-        let hello = v1::WorkerSays { hello: Some(hello), ..v1::WorkerSays::default() };
-        sender.send(hello).await.unwrap();
-        let outgoing =
-            unfold(outgoing, async |mut outgoing| Some((outgoing.recv().await?, outgoing)));
-        let mut work = WorkClient::new(connect(address).await);
-        let receiver = work.stream(outgoing).await.unwrap().into_inner();
-        let mut worker = Self { sender, receiver };
-        worker.receive().await;
-        worker
-    }
-
-    pub(crate) async fn send(&self, message: v1::WorkerSays) {
-        self.sender.send(message).await.unwrap();
-    }
-
-    pub(crate) async fn receive(&mut self) -> v1::ServerSays {
-        self.receiver.message().await.unwrap().expect("the stream goes on")
-    }
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use tokio::runtime::Builder;
 use tokio::time::{Instant, sleep, sleep_until};
 
-use crate::client::BareWorker;
+use crate::client::start_worker;
 use crore_bench::report::ReportRow;
 use crore_bench::server::BenchServer;
 use crore_bench::server::measurement::ServerBench;
@@ -23,7 +23,7 @@ pub(crate) fn measure(bench: &mut ServerBench) {
     let (bytes, cpu) = runtime.block_on(async {
         let mut workers = Vec::with_capacity(n);
         for nth in 0..n {
-            workers.push(BareWorker::start(crore.address, &format!("worker {nth}")).await);
+            workers.push(start_worker(crore.address, &format!("worker {nth}")).await);
         }
         // Gives the last one time to start waiting.
         sleep(OBSERVED_FOR / 5).await;

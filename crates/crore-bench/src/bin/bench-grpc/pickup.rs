@@ -8,7 +8,7 @@ use crore_client::{Client, Job, v1};
 use tokio::runtime::Builder;
 use tokio::time::sleep;
 
-use crate::client::{BareWorker, QUEUE};
+use crate::client::{QUEUE, start_worker};
 use crore_bench::server::BenchServer;
 use crore_bench::server::fsync::FsyncProbe;
 use crore_bench::server::measurement::{PAYLOAD_BYTES, ServerBench};
@@ -34,8 +34,8 @@ pub(crate) fn measure(bench: &mut ServerBench) {
 }
 
 async fn take_turns(crore: &BenchServer, bare: &BenchServer, file: &Path, n: usize) -> PickupTimes {
-    let mut worker = BareWorker::start(crore.address, "one").await;
-    let mut other = BareWorker::start(bare.address, "other").await;
+    let mut worker = start_worker(crore.address, "one").await;
+    let mut other = start_worker(bare.address, "other").await;
     let pusher = Client::connect(format!("http://{}", crore.address)).await.unwrap();
     let file = FsyncProbe::new(file);
     let mut times = PickupTimes::default();

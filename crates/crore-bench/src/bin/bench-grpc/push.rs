@@ -6,9 +6,10 @@ use crore_wire::grpc::v1::jobs_client::JobsClient;
 use tokio::runtime::Builder;
 use tokio::task::JoinSet;
 
-use crate::client::{connect, push_one};
+use crate::client::push_one;
 use crore_bench::report::{Goal, ReportRow, RunValues};
 use crore_bench::server::BenchServer;
+use crore_bench::server::bare_worker::connect;
 use crore_bench::server::measurement::{ServerBench, quantile_micros};
 
 const IN_FLIGHT: usize = 64;

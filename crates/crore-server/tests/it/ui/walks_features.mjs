@@ -1,20 +1,6 @@
-// Walks through single features of the Web UI, in a real browser.
-//
-// node walks_features.mjs HOME URL: HOME has the npm packages. Prints one line of JSON: the walks that were completed,
-// and the faults.
+// Walks through single features of the Web UI.
 
-import { createRequire } from "node:module";
-
-const [home, url] = process.argv.slice(2);
-const require = createRequire(`${home}/node_modules/`);
-const { chromium } = require("playwright-core");
-
-const faults = [];
-const walks = [];
-
-function check(condition, what) {
-  if (!condition) throw new Error(what);
-}
+import { api, browser, check, end, open, run, url } from "./browser.mjs";
 
 /** Waits until a condition of the page holds. */
 async function eventually(page, condition, what) {
@@ -57,7 +43,6 @@ async function completion(page) {
   await page.keyboard.press("Enter");
   await page.waitForURL(/q=state/);
   check((await page.locator("td.main a").count()) === 1, "the filter finds the job");
-  walks.push("completion");
 }
 
 /** "Since the deploy everything fails": what distinguishes the failed job from the last good one. */
@@ -68,7 +53,6 @@ async function diff(page) {
   check(await changes.getByRole("cell", { name: "payload.customer" }).isVisible(), "the added field");
   check(await changes.locator("tr.changed ins", { hasText: "\"ada\"" }).isVisible(), "the changed value");
   check(await page.getByRole("rowheader", { name: "Last good run" }).isVisible(), "the good run");
-  walks.push("diff");
 }
 
 /** A change of a queue is a mark on the charts of its page, in words below them, and in the API. */
@@ -80,9 +64,8 @@ async function marks(page) {
   check((await page.locator("svg .m-change title", { hasText: "Queue paused: mail" }).count()) === 4, "in every chart");
   await page.locator("details.marks summary").click();
   check(await page.locator("details.marks li", { hasText: "Queue resumed: mail" }).isVisible(), "in words");
-  const listed = await (await fetch(`${url}/v1/marks`)).json();
+  const listed = await api("GET", "marks");
   check(listed.marks.filter((mark) => mark.mark === "queue").length === 2, "the marks of the API");
-  walks.push("marks");
 }
 
 /** A masked field is on no page, and a replay keeps its value. */
@@ -97,33 +80,10 @@ async function mask(page) {
   await page.getByRole("button", { name: "Replay" }).click();
   await page.waitForURL(/\/ui\/jobs\/\d+(\?|$)/);
   check(!(await page.content()).includes("4111"), "the value is on the page of the replay");
-  const body = JSON.stringify({ queues: ["pay"], n: 2, worker: "w" });
-  const headers = { "content-type": "application/json" };
-  const { jobs } = await (await fetch(`${url}/v1/fetch`, { method: "POST", headers, body })).json();
+  const { jobs } = await api("POST", "fetch", { queues: ["pay"], n: 2, worker: "w" });
   const payloads = jobs.map((job) => JSON.stringify(job.payload)).sort();
   check(payloads.join() === '{"amount":10,"card":"4111"},{"amount":20,"card":"4111"}', `workers get ${payloads}`);
-  walks.push("mask");
 }
 
-const browser = await chromium.launch({ executablePath: "/usr/bin/chromium", args: ["--no-sandbox", "--disable-gpu"] });
-try {
-  const context = await browser.newContext({ viewport: { width: 1440, height: 900 }, locale: "en-GB" });
-  const page = await context.newPage();
-  page.setDefaultTimeout(20_000);
-  page.on("pageerror", (error) => faults.push(`${page.url()}: ${error.message}`));
-  page.on("console", (message) => {
-    if (message.type() === "error") faults.push(`${page.url()}: ${message.text()}`);
-  });
-  for (const walk of [completion, diff, marks, mask]) {
-    try {
-      await walk(page);
-    } catch (error) {
-      const text = await page.locator("body").innerText().catch(() => "");
-      throw new Error(`${walk.name} at ${page.url()}: ${error.message}\n${text.slice(0, 2000)}`);
-    }
-  }
-} catch (error) {
-  faults.push(error.message);
-}
-await browser.close();
-console.log(JSON.stringify({ walks, faults }));
+const context = await browser.newContext({ viewport: { width: 1440, height: 900 }, locale: "en-GB" });
+await end({ walks: await run([completion, diff, marks, mask], await open(context)) });
