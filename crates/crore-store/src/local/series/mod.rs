@@ -181,7 +181,7 @@ impl SeriesTable {
         SeriesSnapshot { blocks: blocks.collect(), named, query: query.clone() }
     }
 
-    /// Moves the touched keys to `all`. Called after every operation, most of which touch none.
+    /// Moves the touched keys to `all`. Called after every operation; most operations touch none.
     pub(crate) fn take_touched(&mut self, all: &mut Vec<SideKey>) {
         if !self.touched.is_empty() {
             all.extend(std::mem::take(&mut self.touched));
