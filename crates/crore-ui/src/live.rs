@@ -1,8 +1,8 @@
 //! Live updates: a stream of ticks. An open page loads itself again on each tick.
 //!
 //! A tick carries no data, so the stream needs no subscription to the engine's events, and an open page costs nothing
-//! between two ticks. The interval grows with the number of open pages and with the time that a load takes: together
-//! they use a bounded share of one core, however large the store is.
+//! between two ticks. The interval grows with the number of open pages and with the time that a load takes, up to a
+//! maximum; until then all pages together use at most 4 % of a core.
 
 use std::convert::Infallible;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
@@ -22,7 +22,7 @@ use crate::context::PageResult;
 const MIN_INTERVAL: Duration = Duration::from_secs(1);
 /// Maximum interval, also on a server that is too busy to answer soon.
 const MAX_INTERVAL: Duration = Duration::from_secs(15);
-/// Loads of all open pages take at most one part in so many of a core.
+/// All open pages together use at most 1/25 of a core, until the interval is at its maximum.
 const SHARE_OF_CORE: u32 = 25;
 /// Work of a load outside its handler: reading the request, writing the response.
 const OVERHEAD: Duration = Duration::from_micros(300);

@@ -24,7 +24,8 @@ pub(crate) trait JobRecords {
     /// Adds a record.
     fn insert(&mut self, record: JobRecord) -> Result<(), Error>;
 
-    /// Lets `change` read and modify a record; `None` if it does not exist.
+    /// Lets `change` read and modify a record; `None` if it does not exist. After `None` or an error, `change` was not
+    /// called.
     fn update<T>(
         &mut self,
         id: JobId,
